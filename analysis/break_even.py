@@ -71,9 +71,9 @@ def break_even_analysis(run: Trace, ordinary: Trace) -> BreakEven | None:
     """Return the break-even analysis of a run and its baseline; None if either was stopped or not timed."""
     target = [step for step in run.steps if step.call.role != "draft"]
     drafting = [step for step in run.steps if step.call.role == "draft"]
-    own, baseline_summary = run.summary, ordinary.summary
+    accelerated, baseline_summary = run.summary, ordinary.summary
     ordinary_pass, verifying = _seconds(ordinary.steps), _seconds(target)
-    is_complete = own.complete and baseline_summary.complete and own.tokens and baseline_summary.tokens
+    is_complete = accelerated.complete and baseline_summary.complete and accelerated.tokens and baseline_summary.tokens
     if not (is_complete and ordinary_pass and verifying):
         return None
     passes, drafting_passes = target_forwards(run), len(drafting)
@@ -81,7 +81,7 @@ def break_even_analysis(run: Trace, ordinary: Trace) -> BreakEven | None:
     cost = verifying / ordinary_pass
     draft_cost = _seconds(drafting) / ordinary_pass
     ordinary_yield = baseline_summary.tokens / baseline_summary.forwards
-    yielded = own.tokens / passes
+    yielded = accelerated.tokens / passes
     needed = (cost + drafting_passes / passes * draft_cost) * ordinary_yield
     return BreakEven(
         speed=yielded / needed,
@@ -95,7 +95,7 @@ def break_even_analysis(run: Trace, ordinary: Trace) -> BreakEven | None:
         break_even_tokens=needed,
         ordinary_yield=ordinary_yield,
         drafts=sum(map(evaluated_drafts, run.steps)) / judging if judging else 0.0,
-        acceptance=own.acceptance,
+        acceptance=accelerated.acceptance,
     )
 
 

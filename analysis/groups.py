@@ -68,7 +68,7 @@ class Group:
         return accepted / self.total("verifications") if self.total("verifications") else None
 
     @property
-    def by_place(self) -> tuple[tuple[int, int], ...]:
+    def by_position(self) -> tuple[tuple[int, int], ...]:
         """Verified and accepted drafts at every draft position, over all rows."""
         rows = [zip(row.judged_by_place, row.accepted_by_place, strict=False) for row in self.rows]
         positions = zip_longest(*rows, fillvalue=(0, 0))
@@ -213,8 +213,8 @@ def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[s
             "accuracy": group.accuracy,
             "accuracy_standard_error": group.accuracy_error,
             "mean_accepted_length": group.mean_accepted_length,
-            "acceptance_by_place": [accepted / group.total("verifications") for _, accepted in group.by_place],
-            "conditional_acceptance_by_place": [accepted / judged for judged, accepted in group.by_place if judged],
+            "acceptance_by_place": [accepted / group.total("verifications") for _, accepted in group.by_position],
+            "conditional_acceptance_by_place": [accepted / judged for judged, accepted in group.by_position if judged],
             **{name: values[name][index] if name in values else None for name in SPEEDS},
         }
         for index, group in enumerate(groups)

@@ -213,7 +213,9 @@ def pass_cost(device: Device, size: NetworkSize, engine: Engine, work: PassWork)
     keys = work.context + work.query_tokens / work.rows / 2  # a query sees half of its own row's queries on average
     flops = work.query_tokens * (2 * size.parameters + 4 * size.layers * size.width * keys * engine.attention)
     flops += work.noisy_tokens * 2 * size.head
-    weights, head = (held if held >= device.cache else 0.0 for held in (size.weight_bytes, size.head_bytes))
+    weights, head = (
+        read_bytes if read_bytes >= device.cache else 0.0 for read_bytes in (size.weight_bytes, size.head_bytes)
+    )
     moved = weights + work.rows * work.context * size.cache_bytes + work.head_passes * head
     layers = size.layers + work.head_passes * size.step_layers
     return PassCost(
@@ -293,8 +295,8 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
         pass_cost(device, draft if step.call.role == "draft" and draft is not None else target, engine, work)
         for step, work in zip(trace.steps, pass_works(trace.steps, batch, trace.config), strict=True)
     ]
-    every = (token for step in trace.steps for token in step.token)
-    tokens, steps = trace.summary.tokens, denoising_steps(trace.config, every)
+    all_tokens = (token for step in trace.steps for token in step.token)
+    tokens, steps = trace.summary.tokens, denoising_steps(trace.config, all_tokens)
     one = PassWork(
         query_tokens=rows * batch, rows=rows * batch, context=tokens / 2, head_passes=steps,
         noisy_tokens=steps * rows * batch,

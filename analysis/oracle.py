@@ -70,12 +70,12 @@ def _routed(trace: Trace) -> tuple[OracleChoice, ...]:
     """A verification had to be there unless the tokens above the threshold were all right, and it added none."""
     if all(one.accepted is None for one in router_decisions(trace.steps)):
         return ()
-    given, whole = trace.config.get("threshold"), _final(trace.steps)
-    threshold = given if isinstance(given, int | float) else 1.0
+    fixed_threshold, final_at = trace.config.get("threshold"), _final(trace.steps)
+    threshold = fixed_threshold if isinstance(fixed_threshold, int | float) else 1.0
     choices, sure = [], dict[int, Token | None]()
     for index, step in enumerate(trace.steps):
-        judges, made = any(fate.judged for fate in step.fate), _final([step])
-        spare = judges and made.items() <= sure.items() <= whole.items()
+        judges, decided = any(fate.judged for fate in step.fate), _final([step])
+        spare = judges and decided.items() <= sure.items() <= final_at.items()
         choices.append(OracleChoice(index, 1, int(not spare)))
         confidence = step.numbers.get("confidence", ())
         left = {} if judges or not confidence else position_updates(step)
@@ -103,7 +103,7 @@ def _windowed(trace: Trace) -> tuple[OracleChoice, ...]:
         stays |= {at: one.token for at, one in position_updates(step).items() if one.fate is Fate.ACCEPTED}
         drafts = {at: token for at, token in zip(step.position, step.draft, strict=True) if token is not None}
         stays = {at: token for at, token in stays.items() if drafts.get(at, token) == token}
-        useful = [place for place, at in enumerate(sorted(drafts), start=1) if at in stays]
+        useful = [rank for rank, at in enumerate(sorted(drafts), start=1) if at in stays]
         choices.append(OracleChoice(index, len(drafts), max(useful, default=0)))
     return tuple(reversed(choices))
 
@@ -113,13 +113,13 @@ def _thresholded(trace: Trace) -> tuple[OracleChoice, ...]:
     foreseen = {one.step: one for one in forecasts(trace.steps)}
     choices, known = [], set[int]()
     for index, step in enumerate(trace.steps):
-        made = _final([step]).keys()
-        spare = bool(made) and made <= known
+        decided = _final([step]).keys()
+        spare = bool(decided) and decided <= known
         choices.append(OracleChoice(index, 1, int(not spare)))
-        known |= made
+        known |= decided
         if not spare and index in foreseen:  # as far as all of the most confident became final as foreseen
-            held = zip(foreseen[index].candidates, foreseen[index].held, strict=True)
-            known |= {at for at, _ in takewhile(itemgetter(1), held)}
+            unchanged = zip(foreseen[index].candidates, foreseen[index].unchanged, strict=True)
+            known |= {at for at, _ in takewhile(itemgetter(1), unchanged)}
     return tuple(choices) if foreseen else ()
 
 

@@ -37,7 +37,7 @@ class Forecast(NamedTuple):
     """Tokens that the pass would have revealed."""
     decoded: tuple[int | None, ...]
     """Passes later in which each became final; None where it never did."""
-    held: tuple[bool, ...]
+    unchanged: tuple[bool, ...]
     """Whether it became final with that token."""
     turn: tuple[int | None, ...]
     """Place of each among the candidates by the time it became final, from 0."""
@@ -73,7 +73,7 @@ class Contribution(NamedTuple):
 def forecasts(steps: Sequence[Step]) -> tuple[Forecast, ...]:
     """The passes that ranked open positions by confidence and left some open."""
     final, order = _final(steps), {position: turn for turn, position in enumerate(decode_order(steps))}
-    made = []
+    found = []
     for index, step in enumerate(steps):
         confidence = step.numbers.get("confidence")
         if confidence is None:
@@ -89,10 +89,10 @@ def forecasts(steps: Sequence[Step]) -> tuple[Forecast, ...]:
         turns = sorted(order[position] for position in candidates if position in final)
         tokens = tuple(left[p][1] for p in candidates)
         decoded = tuple(final[p][0] - index if p in final else None for p in candidates)
-        held = tuple(p in final and final[p][1] == left[p][1] for p in candidates)
+        unchanged = tuple(p in final and final[p][1] == left[p][1] for p in candidates)
         turn = tuple(turns.index(order[p]) if p in final else None for p in candidates)
-        made.append(Forecast(index, tuple(candidates), tokens, decoded, held, turn))
-    return tuple(made)
+        found.append(Forecast(index, tuple(candidates), tokens, decoded, unchanged, turn))
+    return tuple(found)
 
 
 def rank_sequences(steps: Sequence[Step], max_length: int) -> list[tuple[int, ...]]:
@@ -104,7 +104,7 @@ def rank_sequences(steps: Sequence[Step], max_length: int) -> list[tuple[int, ..
     for forecast in forecasts(steps):
         by_turn = {turn: i for i, turn in enumerate(forecast.turn) if turn is not None}
         following = (by_turn[turn] for turn in range(min(max_length, len(by_turn))))
-        sequences.append(tuple(i + 1 for i in takewhile(forecast.held.__getitem__, following)))
+        sequences.append(tuple(i + 1 for i in takewhile(forecast.unchanged.__getitem__, following)))
     return sequences
 
 

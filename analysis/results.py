@@ -83,9 +83,9 @@ class ResultRow:
     """Model -> hash of its weights."""
     seed: Count | None = None
     answer: Text = ""
-    judged_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
+    judged_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()  # plain: ignore
     """Drafts verified at each draft position; see `analysis.acceptance`."""
-    accepted_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
+    accepted_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()  # plain: ignore
     """Those of them that were accepted."""
     verifications: Count = 0
     batch: Count = 1
@@ -118,7 +118,7 @@ _SUMMED: Final = re.compile(rb',"crc":"([0-9a-f]{8})"\}\s*\Z')
 _ROW_TYPE: Final = adapter(ResultRow, "ResultRow", "ignore")
 _NEEDED: Final = [each.name for each in fields(ResultRow) if each.default is each.default_factory is MISSING]
 _WORDS: Final = ErrorTexts(
-    whole="row",
+    document="row",
     add=f"every row needs {', '.join(_NEEDED)}",
     correct="correct the row; docs/figures.md lists its fields",
     shrink="give the settings and counts of one run alone",
@@ -251,11 +251,11 @@ def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
             return
 
 
-def _one_of_every_key(every: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
+def _one_of_every_key(all_rows: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
     """The last row of every key, and all rows without one."""
     rows: dict[str | int, ResultRow] = {}
     same: dict[str, Mapping[str, Value]] = {}  # a sweep repeats few configs many times
-    for index, row in enumerate(every):
+    for index, row in enumerate(all_rows):
         config = same.setdefault(json.dumps(row.config, sort_keys=True), row.config)
         rows[row.key or index] = replace(row, config=config)
     if not rows:

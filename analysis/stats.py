@@ -81,9 +81,9 @@ def latency_breakdown(steps: Sequence[Step]) -> tuple[Stage, ...]:
     """Time per stage, in the order of the stages (SCD Table 4); empty without steps."""
     if not steps:
         return ()
-    whole = cost(steps).milliseconds.total
+    total = cost(steps).milliseconds.total
     return tuple(
-        Stage(name, fmean(times), median(times), fsum(times) / whole if whole else 0.0)
+        Stage(name, fmean(times), median(times), fsum(times) / total if total else 0.0)
         for name in STAGES
         for times in [stage_milliseconds(steps, name)]
     )

@@ -98,11 +98,11 @@ def predicted(one: Tradeoff, cost: float) -> Tradeoff:
     With N baseline passes, T target passes and D draft passes at c baseline passes each, decoding is N / (T v + D c)
     times as fast. The cost v of a verifying pass follows from the measured speed and is kept.
     """
-    given = one.drafting
-    if given is None:
+    drafting = one.drafting
+    if drafting is None:
         return one
-    verifying = given.ordinary_passes / one.speed - given.draft_passes * given.cost
-    speed = given.ordinary_passes / (max(verifying, 0.0) + given.draft_passes * cost)
+    verifying = drafting.ordinary_passes / one.speed - drafting.draft_passes * drafting.cost
+    speed = drafting.ordinary_passes / (max(verifying, 0.0) + drafting.draft_passes * cost)
     ratio = speed / one.speed
     low, high = (None if edge is None else edge * ratio for edge in (one.speed_low, one.speed_high))
     return replace(one, speed=speed, speed_low=low, speed_high=high, predicted=True)
@@ -117,8 +117,10 @@ def best(among: Sequence[Tradeoff], max_loss: float) -> Tradeoff | None:
 def frontier(among: Sequence[Tradeoff]) -> tuple[Tradeoff, ...]:
     """Those than which no other is at least as fast and as good and better in one of the two, slowest first."""
     known = [(one, (one.speed, one.height)) for one in among if one.height is not None and not one.reported]
-    kept = on_frontier([point for _, point in known])
-    return tuple(sorted((one for (one, _), keep in zip(known, kept, strict=True) if keep), key=lambda one: one.speed))
+    unbeaten = on_frontier([point for _, point in known])
+    return tuple(
+        sorted((one for (one, _), keep in zip(known, unbeaten, strict=True) if keep), key=lambda one: one.speed)
+    )
 
 
 def on_frontier(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:

@@ -44,9 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = chosen.name or [name for name in BRIEF if name != "gpu" or torch.cuda.is_available()]
     chosen.output.mkdir(parents=True, exist_ok=True)
     since, failed = time.monotonic(), []
-    for some, jobs in (([n for n in names if n not in ALONE], chosen.jobs), ([n for n in names if n in ALONE], 1)):
+    for group, jobs in (([n for n in names if n not in ALONE], chosen.jobs), ([n for n in names if n in ALONE], 1)):
         with ThreadPoolExecutor(jobs) as pool:
-            running = {pool.submit(_measure, name, chosen.output, chosen.full): name for name in some}
+            running = {pool.submit(_measure, name, chosen.output, chosen.full): name for name in group}
             for done in as_completed(running):
                 name, (code, seconds) = running[done], done.result()
                 failed += [name] * (code != 0)

@@ -13,7 +13,7 @@ import httpx
 
 from traces.files import ROOT
 
-MOST_SECONDS_TO_START: Final = 240.0
+MAX_SECONDS_TO_START: Final = 240.0
 
 
 @contextmanager
@@ -43,8 +43,8 @@ def served(
         while not answers(f"{address}/healthz"):
             if process.poll() is not None:
                 raise RuntimeError(f"the app ended with code {process.returncode} before it was ready")
-            if time.monotonic() - start > MOST_SECONDS_TO_START:
-                raise RuntimeError(f"the app was not ready after {MOST_SECONDS_TO_START:.0f} s")
+            if time.monotonic() - start > MAX_SECONDS_TO_START:
+                raise RuntimeError(f"the app was not ready after {MAX_SECONDS_TO_START:.0f} s")
             time.sleep(0.02)
         yield address, time.monotonic() - start, process
     finally:

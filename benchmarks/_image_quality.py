@@ -82,14 +82,14 @@ def as_asked(pixels: Float[Tensor, "B 3 S S"], prompts: Sequence[str]) -> Bool[T
     return read == torch.tensor([parse_prompt(prompt) for prompt in prompts])
 
 
-def quality_scores(own: Bool[Tensor, "N 2"], ordinary: Bool[Tensor, "N 2"]) -> Row:
+def quality_scores(scores: Bool[Tensor, "N 2"], ordinary: Bool[Tensor, "N 2"]) -> Row:
     """Percentages of pictures that are as asked, and how far off those of ordinary decoding, in standard errors."""
-    whole = own.all(1).double().tolist()
+    all_right = scores.all(1).double().tolist()
     return {
-        **{f"{slot}_percent": 100 * float(own[:, i].double().mean()) for i, slot in enumerate(Prompt._fields)},
-        "as_asked_percent": 100 * statistics.fmean(whole),
-        "as_asked_error": 100 * standard_error(whole),
-        "as_asked_off_errors": paired_z_score(whole, ordinary.all(1).double().tolist()),
+        **{f"{slot}_percent": 100 * float(scores[:, i].double().mean()) for i, slot in enumerate(Prompt._fields)},
+        "as_asked_percent": 100 * statistics.fmean(all_right),
+        "as_asked_error": 100 * standard_error(all_right),
+        "as_asked_off_errors": paired_z_score(all_right, ordinary.all(1).double().tolist()),
     }
 
 
@@ -112,28 +112,28 @@ def reference() -> Reference:
         return Reference(file.get_tensor("mean").double(), file.get_tensor("covariance").double(), floors)
 
 
-def frechet(own: Float[Tensor, "N F"], real: Reference) -> float:
+def frechet(features: Float[Tensor, "N F"], real: Reference) -> float:
     """Fréchet distance of two Gaussians with the moments of features; as FID (arXiv 1706.08500), on a small classifier.
 
     It falls with N, so that only sets of one size can be compared.
     """
-    covariance = own.T.cov()
+    covariance = features.T.cov()
     values, vectors = torch.linalg.eigh(real.covariance)
     root = vectors * values.clamp(min=0).sqrt() @ vectors.T
     mixed = torch.linalg.eigvalsh(root @ covariance @ root).clamp(min=0).sqrt().sum()
-    apart = (own.mean(0) - real.mean).square().sum()
+    apart = (features.mean(0) - real.mean).square().sum()
     return float(apart + covariance.trace() + real.covariance.trace() - 2 * mixed)
 
 
-def frechet_error(own: Float[Tensor, "N F"], other: Float[Tensor, "N F"], real: Reference) -> float:
+def frechet_error(features: Float[Tensor, "N F"], other: Float[Tensor, "N F"], real: Reference) -> float:
     """Standard error of how much further own pictures lie than others of the same prompts."""
-    return jackknife(lambda one, beside: frechet(one, real) - frechet(beside, real), own, other, parts=PARTS)
+    return jackknife(lambda one, baseline: frechet(one, real) - frechet(baseline, real), features, other, parts=PARTS)
 
 
 def jackknife(figure: Callable[..., float], *sets: Tensor, parts: int | None = None) -> float:
     """Standard error of a figure of sets in one order, by leaving out one of their parts at a time, or one entry."""
-    place = torch.arange(len(sets[0])) % (count := parts or len(sets[0]))
-    values = [figure(*(each[place != part] for each in sets)) for part in range(count)]
+    index = torch.arange(len(sets[0])) % (count := parts or len(sets[0]))
+    values = [figure(*(each[index != part] for each in sets)) for part in range(count)]
     return statistics.pstdev(values) * math.sqrt(count - 1)
 
 

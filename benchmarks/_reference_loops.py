@@ -137,7 +137,7 @@ def reference_verification(case: Case, session: FixedLogits, passes: int) -> flo
             before = ordered.softmax(-1).cumsum(-1) - ordered.softmax(-1)
             logits[(before >= case.top_p).scatter(1, index, before >= case.top_p)] = -torch.inf
         p = logits.softmax(-1)
-        kept = torch.rand(len(x)) < p.gather(1, x[:, None])[:, 0] / q.gather(1, x[:, None])[:, 0]
+        accepted = torch.rand(len(x)) < p.gather(1, x[:, None])[:, 0] / q.gather(1, x[:, None])[:, 0]
         fresh = torch.multinomial(p, 1)[:, 0]
-        q, x = p, torch.where(kept, x, fresh)
+        q, x = p, torch.where(accepted, x, fresh)
     return (time.process_time() - begun) / passes

@@ -88,19 +88,19 @@ def paired_z_score(values: Sequence[float], baseline: Sequence[float]) -> float:
     return statistics.fmean(differences) / error
 
 
-def at_most(name: str, measured: float, target: float, unit: str = "", reason: str = "") -> Claim:
+def upper_limit(name: str, measured: float, target: float, unit: str = "", reason: str = "") -> Claim:
     """The claim that a figure is no larger than its target."""
     return Claim(name=name, measured=measured, unit=unit, bound="at most", target=target, reason=reason)
 
 
-def at_least(name: str, measured: float, target: float, unit: str = "", reason: str = "") -> Claim:
+def lower_limit(name: str, measured: float, target: float, unit: str = "", reason: str = "") -> Claim:
     """The claim that a figure is no smaller than its target."""
     return Claim(name=name, measured=measured, unit=unit, bound="at least", target=target, reason=reason)
 
 
 def within_noise_claim(name: str, errors: float, reason: str, max_errors: float = 3.0) -> Claim:
     """The claim that a difference is no larger than chance makes it, in standard errors."""
-    return at_most(name, errors, max_errors, "standard errors", reason)
+    return upper_limit(name, errors, max_errors, "standard errors", reason)
 
 
 _HELP: Final = {
@@ -119,7 +119,7 @@ _HELP: Final = {
 class Options(argparse.ArgumentParser):
     """The command line of a benchmark: its own options, and --json."""
 
-    def __init__(self, name: str, doc: str | None, *, device: bool = False, **own: Any) -> None:
+    def __init__(self, name: str, doc: str | None, *, device: bool = False, **options: Any) -> None:
         """Add `--device` if requested, and an option for each default: a count, several values, a flag or a type.
 
         Integers are counts. A type adds an option without a default.
@@ -128,21 +128,21 @@ class Options(argparse.ArgumentParser):
             prog=f"python -m benchmarks.{name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         self.add_argument("--json", type=Path, help="write the result to this file; - is standard output")
-        for option, default in own.items():
+        for option, default in options.items():
             self.add_argument(f"--{option}", help=_HELP.get(option), **_kind(default))
         if device:
             add_option(self)
 
     def read(self, arguments: Sequence[str] | None) -> argparse.Namespace:
         """The options that are given, and as `command` what repeats the benchmark, without where its result goes."""
-        given = sys.argv[1:] if arguments is None else list(arguments)
-        chosen = self.parse_args(given)
-        kept = [
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        chosen = self.parse_args(words)
+        words_left = [
             argument
-            for before, argument in zip(["", *given], given, strict=False)
+            for before, argument in zip(["", *words], words, strict=False)
             if before != "--json" and not argument.startswith("--json")
         ]
-        chosen.command = " ".join([self.prog, *map(shlex.quote, kept)])
+        chosen.command = " ".join([self.prog, *map(shlex.quote, words_left)])
         return chosen
 
 

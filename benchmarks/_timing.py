@@ -43,9 +43,9 @@ def job(decoder: str, model: Model, prompt: str, sample: int, **settings: object
     """A job for a decoder of `NAMES`; settings that the method does not have are an error."""
     if decoder == SAME:
         settings["same_noise"] = True
-    own = settings if decoder in (*METHODS, SAME) else {"coupling": decoder, **settings}
+    decoder_settings = settings if decoder in (*METHODS, SAME) else {"coupling": decoder, **settings}
     name = decoder if decoder in METHODS else "scd"
-    return RunRequest(name, model, prompt, settings=own, sample=sample).job()
+    return RunRequest(name, model, prompt, settings=decoder_settings, sample=sample).job()
 
 
 def jobs(decoder: str, model: Model, prompts: Sequence[str], **settings: object) -> list[Job]:
@@ -92,9 +92,9 @@ class Stopwatch:
     def _timed(self, do: Callable[..., Any], name: str) -> Callable[..., Any]:
         def timed(*arguments: Any, **named: Any) -> Any:
             begun = processor_seconds()
-            made = do(*arguments, **named)
+            result = do(*arguments, **named)
             self.spent[name] += processor_seconds() - begun
-            return made
+            return result
 
         return timed
 
@@ -150,12 +150,12 @@ def paired(rounds: Iterable[tuple[Job, Mapping[Key, Job]]]) -> dict[Key, list[Pa
 
 def speed(pairs: Sequence[Pair]) -> Row:
     """Passes and seconds of the others, and how many times faster than ordinary decoding they are."""
-    forwards = statistics.fmean(own.forwards for _, own in pairs)
+    forwards = statistics.fmean(run.forwards for _, run in pairs)
     return {
         "nfe": forwards,
         "fewer_passes": statistics.fmean(baseline.forwards for baseline, _ in pairs) / forwards,
-        "seconds_median": statistics.median(own.seconds for _, own in pairs),
-        **spread([baseline.seconds / own.seconds for baseline, own in pairs]).row("faster"),
+        "seconds_median": statistics.median(run.seconds for _, run in pairs),
+        **spread([baseline.seconds / run.seconds for baseline, run in pairs]).row("faster"),
     }
 
 

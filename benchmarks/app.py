@@ -17,7 +17,7 @@ from gradio_client import Client
 
 from benchmarks._app_process import served
 from benchmarks._browser import chromium, find_chromium
-from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
+from benchmarks._report_format import Claim, Options, Row, finish, lower_limit, spread, upper_limit
 from benchmarks._toy_runs import jacobi
 from demo.jobs.recordings import pairs, recordings
 from draftscope.cli.main import main as command_line
@@ -76,17 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with served() as (address, seconds, process):
         idle = resident_megabytes(process)
         rows = [decoded(address, chosen.runs)]
-        held = resident_megabytes(process)
+        resident = resident_megabytes(process)
         decoded(address, (TIMES_LONGER - 1) * chosen.runs)
         claims = [
-            at_most(
+            upper_limit(
                 "Seconds from starting the app until /healthz answers",
                 seconds,
                 READY_SECONDS,
                 "s",
                 "most of it imports torch, transformers, diffusers and gradio",
             ),
-            *memory(chosen.runs, idle, held, resident_megabytes(process)),
+            *memory(chosen.runs, idle, resident, resident_megabytes(process)),
         ]
         if path := find_chromium():
             with chromium(path) as browser:
@@ -125,22 +125,26 @@ def resident_megabytes(process: subprocess.Popen[bytes]) -> float | None:
     return int(kilobytes) * 1024 / 1e6
 
 
-def memory(runs: int, idle: float | None, held: float | None, later: float | None) -> list[Claim]:
+def memory(runs: int, idle: float | None, resident: float | None, later: float | None) -> list[Claim]:
     """Return claims on the app's memory after some runs, and its growth with more runs.
 
     Without /proc they are empty.
     """
-    if idle is None or held is None or later is None:
+    if idle is None or resident is None or later is None:
         return []
     return [
-        at_most(
-            f"Memory the app holds after {runs} runs", held, MEMORY_MB, "MB", f"{idle:.0f} MB when it first answered"
+        upper_limit(
+            f"Memory the app holds after {runs} runs",
+            resident,
+            MEMORY_MB,
+            "MB",
+            f"{idle:.0f} MB when it first answered",
         ),
-        at_most(
+        upper_limit(
             f"Memory after {TIMES_LONGER * runs} runs, over that after {runs}",
-            later / held,
+            later / resident,
             MAX_GROWTH,
-            reason=f"{later:.0f} and {held:.0f} MB",
+            reason=f"{later:.0f} and {resident:.0f} MB",
         ),
     ]
 
@@ -156,7 +160,7 @@ def opening(browser: Any, address: str) -> Claim:
         seconds.append(time.monotonic() - start)
         context.close()
     took = spread(seconds)
-    return at_most(
+    return upper_limit(
         "Seconds from opening the page until its first run plays, in a browser that has not seen it",
         took.median,
         READY_SECONDS,
@@ -181,7 +185,7 @@ def clicking(page: Any, address: str) -> Claim:
         page.evaluate("() => document.querySelector('#stop')?.click()")  # which may have ended by itself
         page.locator("#stop").wait_for(state="hidden", timeout=300_000)
     took = spread(milliseconds)
-    return at_most(
+    return upper_limit(
         "Milliseconds from the click on Run until the first forward pass is on the page, once warm",
         took.median,
         FIRST_STEP_MILLISECONDS,
@@ -205,7 +209,7 @@ def racing(page: Any, address: str, kind: str) -> Claim:
             assert not any(command_line(words[1:]) for words in commands)
             alone.append(time.monotonic() - start)
     took, alone_spread = spread(live[1:]), spread(alone[1:])
-    return at_most(
+    return upper_limit(
         f"Seconds of a race on the page until it is finished and stored, over those of the same command lines: {kind}",
         took.median / alone_spread.median,
         TIMES_THE_COMMAND_LINE,
@@ -234,7 +238,7 @@ def scrubbing(page: Any) -> Claim:
     page.locator(".ds-picture canvas").hover()
     sweeps = [spread(page.evaluate(_SWEEP)) for _ in range(SWEEPS)]
     rate = spread([1000 / sweep.median for sweep in sweeps])
-    return at_least(
+    return lower_limit(
         "Frames a second while scrubbing 600 passes over 2,400 tokens",
         rate.median,
         MIN_FRAMES_A_SECOND,

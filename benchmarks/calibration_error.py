@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from benchmarks._report_format import Claim, Options, Row, at_most, finish
+from benchmarks._report_format import Claim, Options, Row, finish, upper_limit
 from draftscope.calibration import calibrate, fastest
 from draftscope.cli.streams import exit_code_for_pipe
 from draftscope.experiments.problems import held_out
@@ -77,7 +77,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     each = ", ".join(f"{one:.1f}" for one in rounds.mean(axis=0))
     reason = f"{sum(off <= MAX_OFF_PERCENT)} of {len(off)} runs are within it, {off.mean():.1f} % off on average; "
     name = "Times computed after draftscope hardware calibrate: off the measured ones, at worst"
-    return [at_most(name, float(off.max()), MAX_OFF_PERCENT, "%", f"{reason}round by round {each} %")]
+    return [upper_limit(name, float(off.max()), MAX_OFF_PERCENT, "%", f"{reason}round by round {each} %")]
 
 
 if __name__ == "__main__":

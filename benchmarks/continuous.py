@@ -86,14 +86,14 @@ def measure(jobs: Sequence[Job], batch: int) -> Row:
     gamma = int(values["gamma"])
     method, config = baseline("continuous-ar", values)
     batches = [jobs[i : i + batch] for i in range(0, len(jobs), batch)]
-    traces = [trace for some in batches for trace in run_batch(some)]
+    traces = [trace for batch in batches for trace in run_batch(batch)]
     seconds: dict[bool, list[float]] = {True: [], False: []}
     drawn: dict[bool, list[Tensor]] = {True: [], False: []}
-    for turn, some in enumerate(batches):
-        baseline_jobs = [replace(one, method=method, config=config) for one in some]
+    for turn, jobs_of_batch in enumerate(batches):
+        baseline_jobs = [replace(one, method=method, config=config) for one in jobs_of_batch]
         for speculative in (True, False) if turn % 2 else (False, True):
             start = processor_seconds()
-            drawn[speculative].append(torch.tensor(sample_tokens(some if speculative else baseline_jobs)))
+            drawn[speculative].append(torch.tensor(sample_tokens(jobs_of_batch if speculative else baseline_jobs)))
             seconds[speculative].append(processor_seconds() - start)
     judged = sum(trace.summary.judged for trace in traces)
     alpha = sum(trace.summary.accepted for trace in traces) / judged if judged else 1.0
@@ -131,8 +131,8 @@ def passes(traces: Sequence[Trace]) -> dict[str, float]:
     """Share of the time of a run that one draft takes, and one verification."""
     calls = [step.call for trace in traces for step in trace.steps]
     seconds = {mode: [c.milliseconds.total / c.batch for c in calls if c.mode == mode] for mode in ("draft", "verify")}
-    whole = sum(call.milliseconds.total / call.batch for call in calls)
-    return {mode: len(traces) * statistics.fmean(each) / whole for mode, each in seconds.items()}
+    total = sum(call.milliseconds.total / call.batch for call in calls)
+    return {mode: len(traces) * statistics.fmean(each) / total for mode, each in seconds.items()}
 
 
 def shares(traces: Sequence[Trace]) -> dict[str, float]:

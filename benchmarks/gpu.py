@@ -223,8 +223,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = chosen.families or list(offered)
     if unknown := [name for name in names if name not in offered]:
         options.error(f"--families: there is no {unknown[0]!r}; use {', '.join(offered)}")
-    place = resolve(chosen.device)
-    device, dtype = torch.device(place), DTYPES[chosen.dtype] if chosen.dtype else default_dtype(place)
+    target_device = resolve(chosen.device)
+    device, dtype = torch.device(target_device), DTYPES[chosen.dtype] if chosen.dtype else default_dtype(target_device)
     rows: list[Row] = []
     claims: list[Claim] = []
     for name in names:
@@ -249,13 +249,13 @@ def measured(name: str, build: Build, device: torch.device, dtype: torch.dtype, 
     about = {"family": name, "parameters": model.num_parameters, "dtype": str(model.dtype).removeprefix("torch.")}
     for method, settings in METHODS_OF[model.families[0]]:
         length = {"length": 8 * (2 + (passes + WARM) // 8)} if "diffusion-lm" in model.families else {}
-        few = {"steps": 4} if "steps" in settings and model.num_parameters < 10**6 else {}
-        job = RunRequest(method, model, built.prompt, settings={**length, **settings, **few}).job()
+        fewer_steps = {"steps": 4} if "steps" in settings and model.num_parameters < 10**6 else {}
+        job = RunRequest(method, model, built.prompt, settings={**length, **settings, **fewer_steps}).job()
         steps = list(islice(Run(job), passes + WARM))
         calls = [step.call for step in steps[WARM:] or steps]
         yield about | {
             "method": method,
-            "settings": " ".join(f"{key}={value}" for key, value in {**settings, **few}.items()),
+            "settings": " ".join(f"{key}={value}" for key, value in {**settings, **fewer_steps}.items()),
             "tokens_fed": statistics.median(call.query_tokens for call in calls),
             "seconds": statistics.median(call.milliseconds.forward / 1000 for call in calls),
             "whole_seconds": statistics.median(call.milliseconds.total / 1000 for call in calls),

@@ -170,8 +170,8 @@ def timed_markdown() -> str:
     """The table of docs/hardware.md on measured passes: measured and computed milliseconds by engine and tokens."""
     head = ["network", *(f"{engine}, {tokens} token{'s' * (tokens > 1)}" for engine, tokens in TIMED)]
     cells = {
-        name: ["{:.1f}, {:.1f}".format(*own[each]) if each in own else "" for each in TIMED]
-        for name, own in timed().items()
+        name: ["{:.1f}, {:.1f}".format(*passes[each]) if each in passes else "" for each in TIMED]
+        for name, passes in timed().items()
     }
     return table(head, [[name, *each] for name, each in cells.items()])
 
@@ -196,8 +196,8 @@ def patches(row: Mapping[str, Any], engine: Engine, batch: int) -> float:
 
     one, verifications = seconds(target, 1), row["target_calls"] - alone
     verifying = verifications * seconds(target, row["gamma"] + 1, judges=True)
-    whole: float = alone * one + verifying + row["draft_calls"] * seconds(draft, 1)
-    return _PATCHES * one / whole
+    total: float = alone * one + verifying + row["draft_calls"] * seconds(draft, 1)
+    return _PATCHES * one / total
 
 
 if __name__ == "__main__":

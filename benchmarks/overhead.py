@@ -15,7 +15,7 @@ from typing import Any, Final
 from benchmarks import _reference_loops as _by_hand
 from benchmarks import _timing as _runs
 from benchmarks._reference_loops import Case, FixedLogits, reference_verification, verified
-from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
+from benchmarks._report_format import Claim, Options, Row, finish, lower_limit, spread, upper_limit
 from benchmarks._timing import decode, job, jobs, prompts
 from benchmarks.text import ORDINARY, PAYS, POLICY
 from benchmarks.text import job as text_job
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     together = in_lockstep(chosen.repeats)
     minimum = min(together, key=lambda row: float(row["bare_median"]))
     name = "Lockstep of 16: bare passes' share, the least"
-    claims.append(at_least(name, minimum["bare_median"], MIN_BARE, reason=minimum["decoder"]))
+    claims.append(lower_limit(name, minimum["bare_median"], MIN_BARE, reason=minimum["decoder"]))
     finish(chosen, "What the engine costs", claims, [*rows, *together])
 
 
@@ -88,9 +88,9 @@ def against_loops(count: int, repeats: int) -> list[Claim]:
     for name, runs in by_hand.items():
         passes = statistics.fmean(decode([one]).forwards for one, _ in runs)
         pairs = [pair for one, loop in runs for pair in time_alternating(partial(driver.decode, [one]), loop, repeats)]
-        beside = cost(pairs, passes, MAX_OF_A_LOOP - 1, "the loop")
+        comparison = cost(pairs, passes, MAX_OF_A_LOOP - 1, "the loop")
         name = f"Ordinary decoding, {name}: time over a loop written by hand"
-        claims.append(claim(name, ratios(pairs), MAX_OF_A_LOOP, cost=beside))
+        claims.append(claim(name, ratios(pairs), MAX_OF_A_LOOP, cost=comparison))
     return claims
 
 
@@ -101,10 +101,10 @@ def outside_network(count: int) -> list[Claim]:
         runs = [decode([one]) for one in jobs("maximal", model, prompts("studio-image", count), window=window)]
         pairs = [(run.seconds, run.forward_seconds) for run in runs]
         passes, share = statistics.fmean(run.forwards for run in runs), maximum / (100 - maximum)
-        beside = cost(pairs, passes, share, "the network")  # the network's time is the rest
-        percent = [100 * (1 - forward / whole) for whole, forward in pairs]
+        comparison = cost(pairs, passes, share, "the network")  # the network's time is the rest
+        percent = [100 * (1 - forward / total) for total, forward in pairs]
         name = f"Share of a pass outside the network, MC-SJD on pictures, L = {window}"
-        claims.append(claim(name, percent, maximum, "%", beside))
+        claims.append(claim(name, percent, maximum, "%", comparison))
     return claims
 
 
@@ -138,7 +138,7 @@ def worst_cases(rows: Sequence[Row]) -> list[Claim]:
             f"{worst['case']}: {worst['milliseconds']:.1f} against {worst['milliseconds_released']:.1f} ms a pass; "
             "a softmax, the truncation, a look at each draft and a draw of every row, in float32"
         )
-        claims.append(at_most(name, worst["ratio"], MAX_OF_RELEASED, reason=reason))
+        claims.append(upper_limit(name, worst["ratio"], MAX_OF_RELEASED, reason=reason))
     return claims
 
 
@@ -154,11 +154,11 @@ def recording(count: int) -> list[Claim]:
     for name, one in cases.items():
         pairs = time_alternating(partial(driver.decode, [one], record=True), partial(driver.decode, [one]), 2 * count)
         passes = decode([one]).forwards
-        made = statistics.median(making(one) for _ in range(2 * count))
-        also = f"what is not recorded, and {1e3 * made / passes:.2f} to make the steps later"
-        beside = cost(pairs, passes, MAX_RECORDING_PERCENT / 100, also)
+        making_seconds = statistics.median(making(one) for _ in range(2 * count))
+        also = f"what is not recorded, and {1e3 * making_seconds / passes:.2f} to make the steps later"
+        comparison = cost(pairs, passes, MAX_RECORDING_PERCENT / 100, also)
         percent = [100 * (ratio - 1) for ratio in ratios(pairs)]
-        claims.append(claim(f"Time that recording adds, {name}", percent, MAX_RECORDING_PERCENT, "%", beside))
+        claims.append(claim(f"Time that recording adds, {name}", percent, MAX_RECORDING_PERCENT, "%", comparison))
     return claims
 
 
@@ -187,14 +187,14 @@ def in_lockstep(repeats: int) -> list[Row]:
     return [_runs.in_lockstep(batch, repeats, label) for label, batch in cases.items()]
 
 
-def cost(pairs: Sequence[Pair], passes: float, share: float, beside: str) -> str:
+def cost(pairs: Sequence[Pair], passes: float, share: float, baseline: str) -> str:
     """Return what something adds to a pass, and the pass time at which that is at most `share`.
 
     A share may be large only because the model is small. `pairs` are seconds of whole runs with and without it.
     """
     without = 1e3 * statistics.median(less for _, less in pairs) / passes
-    added = 1e3 * statistics.median(whole - less for whole, less in pairs) / passes
-    words = f"{added:.2f} ms a pass beside {without:.2f} of {beside}"
+    added = 1e3 * statistics.median(total - less for total, less in pairs) / passes
+    words = f"{added:.2f} ms a pass beside {without:.2f} of {baseline}"
     min_passes = added / share
     return words if min_passes <= without else f"{words}; within the target for passes of {min_passes:.1f} or more"
 

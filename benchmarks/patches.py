@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from benchmarks._image_quality import as_asked, features, frechet, quality_scores, reference, sheet
-from benchmarks._report_format import Claim, Options, Row, at_least, finish, within_noise_claim
+from benchmarks._report_format import Claim, Options, Row, finish, lower_limit, within_noise_claim
 from benchmarks._timing import jobs, prompts
 from benchmarks.quality import MIN_AS_ASKED_PERCENT
 from draftscope.cli.streams import exit_code_for_pipe
@@ -93,12 +93,12 @@ def row(name: str, pixels: Tensor, captions: Sequence[str], baseline: Tensor, gu
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
     """Exact decoding agrees with ordinary decoding within the noise, and pictures are what was asked."""
-    made = []
+    found = []
     for guidance in dict.fromkeys(float(row["guidance"]) for row in rows):
         by_name: Mapping[str, Row] = {str(row["decoder"]): row for row in rows if row["guidance"] == guidance}
         baseline_pictures, how = by_name["target"], f", guidance {guidance:g}"
-        made.append(
-            at_least(
+        found.append(
+            lower_limit(
                 f"Patch model, ordinary decoding{how}: pictures that are all as asked",
                 baseline_pictures["as_asked_percent"],
                 MIN_AS_ASKED_PERCENT,
@@ -106,7 +106,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
                 f"standard error {baseline_pictures['as_asked_error']:.1f} %, {baseline_pictures['pictures']} pictures",
             )
         )
-        made += [
+        found += [
             within_noise_claim(
                 f"{name}{how}: prompt agreement off ordinary decoding's",
                 abs(by_name[name]["as_asked_off_errors"]),
@@ -114,7 +114,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             )
             for name in EXACT
         ]
-    return made
+    return found
 
 
 if __name__ == "__main__":

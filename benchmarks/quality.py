@@ -22,8 +22,8 @@ from benchmarks._report_format import (
     Claim,
     Options,
     Row,
-    at_least,
     finish,
+    lower_limit,
     paired_z_score,
     standard_error,
     within_noise_claim,
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         pictures[decoder] = draw(jobs(decoder, model, captions, **dict(MODELS[ID].form_defaults), **window))
     rows = [row(decoder, pictures[decoder], pictures["ar"]) for decoder in DECODERS]
     if chosen.sheet:
-        sheet(chosen.sheet, captions, {NAMES[name]: own.pixels for name, own in pictures.items()})
+        sheet(chosen.sheet, captions, {NAMES[name]: drawn.pixels for name, drawn in pictures.items()})
     title = "Studio image model, 96x96: prompt agreement and likelihood"
     finish(chosen, title, claims(rows), rows, model.device)
 
@@ -80,8 +80,8 @@ def draw(jobs: Sequence[Job]) -> Pictures:
         codes = torch.tensor(decode(batch).tokens)
         pixels.append(model.pixels(codes).float().cpu())
         bits += bits_per_token(batch, codes)
-    whole = torch.cat(pixels)
-    return Pictures(whole, as_asked(whole, [one.prompt for one in jobs]), bits)
+    stacked = torch.cat(pixels)
+    return Pictures(stacked, as_asked(stacked, [one.prompt for one in jobs]), bits)
 
 
 def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
@@ -97,16 +97,16 @@ def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
     return [float(value) for value in bits]
 
 
-def row(decoder: str, own: Pictures, ordinary: Pictures) -> Row:
+def row(decoder: str, graded: Pictures, ordinary: Pictures) -> Row:
     """The marks of one decoder with standard errors."""
     figures = {
         "method": decoder if decoder in ("ar", "gsd") else "scd",
         "decoder": NAMES[decoder],
-        "pictures": len(own.bits),
-        **quality_scores(own.right, ordinary.right),
-        "bits_per_token": statistics.fmean(own.bits),
-        "bits_per_token_error": standard_error(own.bits),
-        "bits_off_errors": paired_z_score(own.bits, ordinary.bits),
+        "pictures": len(graded.bits),
+        **quality_scores(graded.right, ordinary.right),
+        "bits_per_token": statistics.fmean(graded.bits),
+        "bits_per_token_error": standard_error(graded.bits),
+        "bits_off_errors": paired_z_score(graded.bits, ordinary.bits),
     }
     return {name: value for name, value in figures.items() if decoder != "ar" or not name.endswith("_off_errors")}
 
@@ -115,20 +115,20 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     """Lossless decoders have to agree with ordinary decoding within the noise; GSD is reported."""
     by_name = {str(row["decoder"]): row for row in rows}
     vanilla, lossless = by_name[NAMES["ar"]], [by_name[NAMES[name]] for name in LOSSLESS]
-    made = [together([vanilla, *lossless])]
+    found = [together([vanilla, *lossless])]
     for figure, title, value in (
         ("as_asked", "prompt agreement", "as_asked_percent"),
         ("bits", "bits per token", "bits_per_token"),
     ):
         worst = max(lossless, key=lambda row: abs(row[f"{figure}_off_errors"]))
-        made.append(
+        found.append(
             within_noise_claim(
                 f"SJD, MC-SJD and GS-SJD: {title} off ordinary decoding's, the worst of three",
                 abs(worst[f"{figure}_off_errors"]),
                 f"{worst['decoder']} {worst[value]:.3g} against {vanilla[value]:.3g}",
             )
         )
-    return made
+    return found
 
 
 def together(rows: Sequence[Row]) -> Claim:
@@ -138,7 +138,7 @@ def together(rows: Sequence[Row]) -> Claim:
     error = math.sqrt(share * (100 - share) / count)
     each = ", ".join(f"{row['decoder']} {row['as_asked_percent']:.1f}" for row in rows)
     readable = 100 * entry_of(FOLDER, "image-classifier", ID)["metrics"]["thing_accuracy_reconstructions"]
-    return at_least(
+    return lower_limit(
         "The four decoders of one distribution together: pictures that are all as asked",
         share,
         MIN_AS_ASKED_PERCENT,

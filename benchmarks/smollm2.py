@@ -40,30 +40,30 @@ PROMPTS: Final = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     chosen = Options("smollm2", __doc__, rounds=20).read(arguments)
-    own: Any = load_model("smollm2", "cpu")
+    model: Any = load_model("smollm2", "cpu")
     plain = AutoModelForCausalLM.from_pretrained(download_dir("smollm2"), dtype=torch.float32).eval()
-    rows, claims = passes(own._network, plain, chosen.rounds)
-    claims += ordinary(own, plain, max(chosen.rounds // 5, 1))
+    rows, claims = passes(model._network, plain, chosen.rounds)
+    claims += ordinary(model, plain, max(chosen.rounds // 5, 1))
     finish(chosen, "smollm2", claims, rows)
 
 
-def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
+def passes(model: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
     """Milliseconds of a pass by tokens and network, and what a pass over several takes of one over a single one."""
     ids = torch.randint(10, 40_000, (1, CACHED + max(MAX_OF_ONE)), generator=torch.Generator().manual_seed(0))
-    caches = (SlotCache(len(own.model.layers), ids.shape[1]), DynamicCache())
+    caches = (SlotCache(len(model.model.layers), ids.shape[1]), DynamicCache())
 
     @torch.inference_mode()
     def once(network: Any, cache: Any, count: int) -> None:
         network(input_ids=ids[:, CACHED : CACHED + count], past_key_values=cache, logits_to_keep=count)
         cache.crop(-count)
 
-    for network, cache in zip((own, plain), caches, strict=True):
+    for network, cache in zip((model, plain), caches, strict=True):
         with torch.inference_mode():
             network(input_ids=ids[:, :CACHED], past_key_values=cache, logits_to_keep=1)
         for count in (1, *MAX_OF_ONE):
             once(network, cache, count)
-    mine, theirs = partial(once, own, caches[0]), partial(once, plain, caches[1])
-    beside = {n: time_alternating(partial(mine, n), partial(theirs, n), rounds) for n in (1, *MAX_OF_ONE)}
+    mine, theirs = partial(once, model, caches[0]), partial(once, plain, caches[1])
+    times = {n: time_alternating(partial(mine, n), partial(theirs, n), rounds) for n in (1, *MAX_OF_ONE)}
     against = {n: time_alternating(partial(mine, n), partial(mine, 1), rounds) for n in MAX_OF_ONE}
     rows: list[Row] = [
         {
@@ -74,7 +74,7 @@ def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
             "faster": statistics.median(1 / ratio for ratio in ratios(pairs)),
             "of_one_token": statistics.median(ratios(against[count])) if count in against else 1.0,
         }
-        for count, pairs in beside.items()
+        for count, pairs in times.items()
     ]
     named = "A pass of smollm2 over {} tokens, over a pass over one"
     return rows, [
@@ -82,22 +82,25 @@ def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
     ]
 
 
-def ordinary(own: Any, plain: Any, rounds: int) -> list[Claim]:
+def ordinary(model: Any, plain: Any, rounds: int) -> list[Claim]:
     """Return claims on the baseline compared with a loop over the network, and with `generate` of transformers."""
     pairs, times = list[tuple[float, float]](), list[float]()
     count = 0
     for prompt in PROMPTS:
-        job = RunRequest("ar", own, prompt, settings={"top_k": 1, "length": LENGTH}).job()
+        job = RunRequest("ar", model, prompt, settings={"top_k": 1, "length": LENGTH}).job()
         ids, count = list(job.task.prompt_ids), count + decode([job]).forwards
         pairs += time_alternating(
-            partial(decode, [job]), partial(by_hand, own._network, ids, job.task.eos_token_ids), rounds
+            partial(decode, [job]), partial(by_hand, model._network, ids, job.task.eos_token_ids), rounds
         )
         both = time_alternating(partial(decode, [job]), partial(generated, plain, ids), rounds)
         times += [1 / ratio for ratio in ratios(both)]
-    beside = cost(pairs, count / len(PROMPTS), MAX_OF_A_LOOP - 1, "the loop")
+    comparison = cost(pairs, count / len(PROMPTS), MAX_OF_A_LOOP - 1, "the loop")
     return [
         claim(
-            "Ordinary decoding of smollm2: time over a loop written by hand", ratios(pairs), MAX_OF_A_LOOP, cost=beside
+            "Ordinary decoding of smollm2: time over a loop written by hand",
+            ratios(pairs),
+            MAX_OF_A_LOOP,
+            cost=comparison,
         ),
         claim(
             "Ordinary decoding of smollm2: times faster than generate of transformers",

@@ -54,8 +54,8 @@ class Way(NamedTuple):
             return RunRequest(
                 "scd", model, prompt.text, settings=settings | {"window": self.gamma}, sample=sample
             ).job()
-        own = {"drafter": self.drafter, "gamma": self.gamma}
-        return RunRequest("speculative", model, prompt.text, settings=settings | own, sample=sample).job()
+        drafting = {"drafter": self.drafter, "gamma": self.gamma}
+        return RunRequest("speculative", model, prompt.text, settings=settings | drafting, sample=sample).job()
 
 
 ORDINARY: Final = Way("ordinary", 0)
@@ -105,8 +105,8 @@ def _row(
 ) -> dict[str, Any]:
     tokens = [len(run.tokens[0]) for run in runs]
     faster = [
-        len(own.tokens[0]) / own.seconds * other.seconds / len(other.tokens[0])
-        for own, other in zip(runs, baseline_runs, strict=True)
+        len(run.tokens[0]) / run.seconds * other.seconds / len(other.tokens[0])
+        for run, other in zip(runs, baseline_runs, strict=True)
     ]
     by_kind: dict[str, list[float]] = defaultdict(list)
     for prompt, ratio in zip(prompts, faster, strict=True):
@@ -129,12 +129,12 @@ def _row(
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
     """How many times as fast as ordinary decoding the best setting is, greedy and drawn."""
-    made = []
+    found = []
     for name in SAMPLING:
         for what, minimum in LEAST.items():
             best = max((row for row in rows if row["sampling"] == name), key=lambda row: float(row[f"faster_{what}"]))
             how = f"{best['drafter']}, γ = {best['gamma']}"
-            made.append(
+            found.append(
                 Claim(
                     name=f"Drafts for smollm2, {name}, {what}: times as fast as ordinary decoding",
                     measured=float(best[f"faster_{what}"]),
@@ -142,7 +142,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
                     reason=f"{how}; processor time of one thread, measured alternately; {best['prompts']} prompts",
                 )
             )
-    return made
+    return found
 
 
 if __name__ == "__main__":

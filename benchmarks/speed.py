@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks import _timing as _runs
-from benchmarks._report_format import Claim, Options, Row, at_most, finish, standard_error
+from benchmarks._report_format import Claim, Options, Row, finish, standard_error, upper_limit
 from benchmarks._timing import NAMES, SAME, Pair, decode, job, paired, prompts
 from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
@@ -81,7 +81,7 @@ def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
     plain, coupled, vanilla = (here[NAMES[name]] for name in ("none", "maximal", "ar"))
     counted = f"{coupled['nfe']:.1f} ± {coupled['nfe_standard_error']:.1f} (standard error)"
     return [
-        at_most(
+        upper_limit(
             f"MC-SJD, L = {MAIN_WINDOW}: forward passes over {whose}",
             coupled["nfe"] / other["nfe"],
             maximum,

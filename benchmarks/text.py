@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks import _timing as _runs
 from benchmarks._accuracy import accuracy
-from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
+from benchmarks._report_format import Claim, Options, Row, finish, lower_limit, spread, upper_limit
 from benchmarks._timing import Pair, decode, paired
 from draftscope.cli.streams import exit_code_for_pipe
 from draftscope.experiments.problems import Problem, problems_of
@@ -84,15 +84,15 @@ def speedup(rows: Sequence[Row]) -> Claim:
     """How many times as fast as ordinary decoding PSD is, as the page opens it."""
     (row,) = (row for row in rows if row["decoder"] == PAYS)
     solved = f"{row['accuracy']:.1%} solved, at block size 1 {rows[0]['accuracy']:.1%}"
-    return at_least(f"Text, {PAYS}: speed over {ORDINARY}", row["faster_median"], 2.0, "×", solved)
+    return lower_limit(f"Text, {PAYS}: speed over {ORDINARY}", row["faster_median"], 2.0, "×", solved)
 
 
 def against_policy(model: Model, problems: Sequence[Problem]) -> Claim:
     """Time of PSD that feeds a row only if it is expected to gain, over the time of its policy."""
     pairs = paired((job(POLICY, model, problem), {PAYS: job(PAYS, model, problem)}) for problem in problems)[PAYS]
-    ratios = [own.seconds / policy.seconds for policy, own in pairs]
+    ratios = [method_run.seconds / policy.seconds for policy, method_run in pairs]
     passes = (statistics.fmean(run.forwards for run in runs) for runs in zip(*pairs, strict=True))
-    return at_most(
+    return upper_limit(
         f"Text, {PAYS}: time over that of {POLICY}",
         statistics.median(ratios),
         1.0,

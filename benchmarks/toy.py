@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from analysis.stats import mean_difference, measured, token_difference
-from benchmarks._report_format import Claim, Options, at_most, finish, standard_error
+from benchmarks._report_format import Claim, Options, finish, standard_error, upper_limit
 from benchmarks._timing import NAMES, job
 from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.catalog import load_model
@@ -89,7 +89,7 @@ def changes(traces: Sequence[Trace]) -> dict[str, float]:
 def against_reference(rows: Sequence[dict[str, Any]]) -> Claim:
     """The cell that lies farthest from the reference."""
     worst = max((row for row in rows if "off_percent" in row), key=lambda row: row["off_percent"])
-    return at_most(
+    return upper_limit(
         "Toy raster: forward passes off the reference measured before, worst of all couplings and windows",
         worst["off_percent"],
         BAND_PERCENT,

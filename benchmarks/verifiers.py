@@ -84,21 +84,21 @@ def compare(target: Any, drafter: Any, question: str, solution: str) -> Iterator
 
 def _order(text: Text, answer: Tensor, session: Any) -> Drafts:
     """The drafter's order of the open positions, its distributions on the way, and the right tokens."""
-    held, inside = text.tokens.clone(), torch.arange(text.block.start, text.block.stop)
+    filled, inside = text.tokens.clone(), torch.arange(text.block.start, text.block.stop)
     seen = torch.ones(len(inside), len(inside), dtype=torch.bool)
     position, all_probs = [], []
     for _ in range(len(text.open)):
-        open_ = (held[inside] == text.task.mask).nonzero().squeeze(1)
+        open_ = (filled[inside] == text.task.mask).nonzero().squeeze(1)
         probs = _answer(
             session,
             text.request_layout(
-                PassLayout(tokens=held[None, inside], position=inside, read=open_, seen=seen), "draft", "draft"
+                PassLayout(tokens=filled[None, inside], position=inside, read=open_, seen=seen), "draft", "draft"
             ),
         )
         surest = int(probs.max(-1).values.argmax())
         position.append(int(inside[open_[surest]]))
         all_probs.append(probs[surest])
-        held[position[-1]] = answer[position[-1]]
+        filled[position[-1]] = answer[position[-1]]
     positions_tensor = torch.tensor(position)
     return Drafts(positions_tensor, answer[positions_tensor], torch.stack(all_probs))
 

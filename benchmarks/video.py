@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from benchmarks._image_quality import Reference, features, frechet, jackknife
-from benchmarks._report_format import Claim, Options, Row, at_least, finish, standard_error, within_noise_claim
+from benchmarks._report_format import Claim, Options, Row, finish, lower_limit, standard_error, within_noise_claim
 from benchmarks._timing import NAMES, decode, job, prompts
 from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.bundled.video import GIVEN, GIVEN_FRAMES, LENGTH, load
@@ -95,11 +95,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def every_window(model: Model, prompts: Sequence[str], batch: int) -> dict[Cell, Sequences]:
     """Return the clips of the baseline and of every coupling at every window."""
-    made = {}
+    windows = {}
     for cell in CHOICES:
-        made[cell] = decode_all(jobs(model, cell, prompts), batch)
-        print(model.card.id, *cell, statistics.fmean(made[cell].passes), file=sys.stderr)
-    return made
+        windows[cell] = decode_all(jobs(model, cell, prompts), batch)
+        print(model.card.id, *cell, statistics.fmean(windows[cell].passes), file=sys.stderr)
+    return windows
 
 
 def decode_all(jobs: Sequence[Job], batch: int) -> Sequences:
@@ -203,14 +203,14 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     fastest = max((row for row in by_name.values() if row["window"]), key=lambda row: float(row["time_ratio"]))
     best = max(widest["maximal"], widest["gumbel"], key=lambda one: float(one["nfe_ratio"]))
     return [
-        at_least(
+        lower_limit(
             f"Video: {best['decoder']}, L = {best['window']}, passes of ordinary decoding over its own",
             best["nfe_ratio"],
             MIN_FEWER,
             "×",
             f"{TOKENS} tokens, top-p {TOP_P}, error {best['nfe_ratio_error']:.2g} over {best['samples']} clips",
         ),
-        at_least(
+        lower_limit(
             f"Video: {fastest['decoder']}, L = {fastest['window']}, time of ordinary decoding over its own",
             fastest["time_ratio"],
             MIN_FASTER,

@@ -105,7 +105,7 @@ class TraceBuilder:
         self.add(Step(call=_call(call, (drafted or accepted) + 1), signals=known))
 
     def trace(
-        self, tokens: Sequence[Any] = (), *, text: str | None = None, complete: bool | None = None, **rest: Any
+        self, tokens: Sequence[Any] = (), *, text: str | None = None, complete: bool | None = None, **fields: Any
     ) -> Trace:
         """The trace so far, checked.
 
@@ -113,7 +113,7 @@ class TraceBuilder:
             tokens: Ids of the whole output, for steps that did not tell them.
             text: The output as text.
             complete: Whether the run came to its end; by default whether the canvas is full.
-            rest: A `legend`.
+            **fields: A `legend`.
 
         Raises:
             TraceError: For steps that contradict each other, with what to do.
@@ -122,23 +122,23 @@ class TraceBuilder:
         ends = [position + 1 for step in self._steps for position in step.position]
         length = max([1, sum(map(counted, self._steps)), *ends])
         canvas = self._canvas or Canvas(kind="text", shape=(length + (complete is False),))
-        size, legend = canvas_size(canvas), rest.get("legend", Legend())
+        size, legend = canvas_size(canvas), fields.get("legend", Legend())
         ids_known = any(step.token for step in self._steps)
         size = size if size <= limits.POSITIONS else 0  # The checks refuse what is larger.
-        given = tuple(tokens) + (None,) * (size - len(tokens)) if tokens or ids_known else ()
+        padded = tuple(tokens) + (None,) * (size - len(tokens)) if tokens or ids_known else ()
         trace = traces.Trace(
             **self._head,
             canvas=canvas,
             legend=legend,
             steps=tuple(self._steps),
-            output=Output(tokens=given, text=text),
+            output=Output(tokens=padded, text=text),
             summary=summary_of((), canvas, complete=complete or False),
         )
         trace = parts_checked(trace)
         if not tokens and ids_known:
             end = replay_steps(trace.steps, size)
-            kept = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
-            trace = replace(trace, output=replace(trace.output, tokens=kept))
+            final_tokens = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
+            trace = replace(trace, output=replace(trace.output, tokens=final_tokens))
         trace = replace(trace, summary=summary_of(trace.steps, canvas, legend.ends, complete=complete))
         traces.check(trace)
         return displayable(trace)
@@ -151,8 +151,8 @@ def _card(model: str | ModelCard) -> ModelCard:
 def _call(call: Call | Mapping[str, Any] | None, fed: int) -> Call:
     if isinstance(call, Call):
         return call
-    given: dict[str, Any] = {"role": "target", "mode": "verify", "query_tokens": fed, **(call or {})}
-    spent = given.get("milliseconds")
+    fields: dict[str, Any] = {"role": "target", "mode": "verify", "query_tokens": fed, **(call or {})}
+    spent = fields.get("milliseconds")
     if isinstance(spent, int | float):
-        given["milliseconds"] = Milliseconds(forward=float(spent))
-    return Call(**given)
+        fields["milliseconds"] = Milliseconds(forward=float(spent))
+    return Call(**fields)

@@ -56,8 +56,8 @@ def calibrate(device: str | None = None) -> Device:
     did = [_work(job) for job in jobs]
     runs = list(zip(did, fastest(jobs), strict=True))
     base, overhead, verification, byte, flop, attention, several = fit_terms(runs)
-    place = jobs[0].model.device
-    about, names = environment(place, torch.float32), ", ".join(dict.fromkeys(model for _, model, _ in _RUNS))
+    run_device = jobs[0].model.device
+    about, names = environment(run_device, torch.float32), ", ".join(dict.fromkeys(model for _, model, _ in _RUNS))
     threads = f"{about.threads} thread{'s' * (about.threads != 1)}"
     took = f"{time.perf_counter() - begun:.0f} s"
     source = f"measured in {took} with {threads}: {sum(count for (count, *_), _ in runs):.0f} passes of {names}"
@@ -66,7 +66,7 @@ def calibrate(device: str | None = None) -> Device:
         bandwidth_share=1.0, compute_share=1.0, attention=attention / flop, several=several,
     )  # fmt: skip
     return Device(
-        name=f"{about.device}, measured", memory=free_bytes(str(place)) or 1e12, bandwidth=1 / byte, peak=1 / flop,
+        name=f"{about.device}, measured", memory=free_bytes(str(run_device)) or 1e12, bandwidth=1 / byte, peak=1 / flop,
         source=source, engine=engine, cache=LARGE,
     )  # fmt: skip
 
@@ -97,8 +97,8 @@ def fastest(jobs: Sequence[Job]) -> list[float]:
 
 def _terms(size: NetworkSize, work: PassWork) -> Terms:
     """Return the terms of one pass."""
-    cost, whole = (pass_cost(_UNIT, size, replace(_ALONE, attention=factor), work) for factor in (0, 1))
-    attention = whole.compute - cost.compute
+    cost, total = (pass_cost(_UNIT, size, replace(_ALONE, attention=factor), work) for factor in (0, 1))
+    attention = total.compute - cost.compute
     return 1.0, float(size.layers), float(work.judges), cost.memory, cost.compute, attention, cost.overhead
 
 
@@ -108,13 +108,17 @@ def fit_terms(runs: Sequence[tuple[Terms, float]]) -> Terms:
     needed, count = (_BYTES, _FLOPS), shares.shape[1]
     spare = [column for column in range(count) if column not in needed]
     scale, best, lowest = shares.max(axis=0), np.zeros(count), np.inf
-    for kept in (kept for some in range(len(spare) + 1) for kept in combinations(spare, some)):
-        columns = [*needed, *kept]
-        own = np.linalg.lstsq(shares[:, columns] / scale[columns], np.ones(len(runs)), rcond=None)[0] / scale[columns]
-        error = float(np.square(shares[:, columns] @ own - 1).sum())
-        if own.min() >= 0 and own[:2].min() > 0 and error < lowest:
+    for positive in (
+        columns for num_left_out in range(len(spare) + 1) for columns in combinations(spare, num_left_out)
+    ):
+        columns = [*needed, *positive]
+        solution = (
+            np.linalg.lstsq(shares[:, columns] / scale[columns], np.ones(len(runs)), rcond=None)[0] / scale[columns]
+        )
+        error = float(np.square(shares[:, columns] @ solution - 1).sum())
+        if solution.min() >= 0 and solution[:2].min() > 0 and error < lowest:
             best, lowest = np.zeros(count), error
-            best[columns] = own
+            best[columns] = solution
     if lowest == np.inf:
         raise HardwareError("calibrate: the times do not fit the model of a pass; end what else the machine does.")
     return tuple(best.tolist())

@@ -93,7 +93,7 @@ def _coupled(folder: Path) -> Iterator[Tradeoff]:
         name, window = row["decoder"], row["window"]
         way = _WAYS.get(name, {})
         setting = f"{name}, window {window}" if way else f"window {window}"
-        quality = _pictures_beside(graded.get(name), graded.get("vanilla"))
+        quality = _compare_pictures(graded.get(name), graded.get("vanilla"))
         settings = {"window": window, **way, **_OPENS}
         yield result.of(row, row["method"], settings, kind="picture", setting=setting, model="studio-image", **quality)
 
@@ -118,13 +118,13 @@ def _videos(folder: Path) -> Iterator[Tradeoff]:
         )
 
 
-def _pictures_beside(own: Row | None, baseline: Row | None) -> dict[str, Any]:
-    if own is None or baseline is None:
+def _compare_pictures(accelerated: Row | None, baseline: Row | None) -> dict[str, Any]:
+    if accelerated is None or baseline is None:
         return {}
     return {
-        "change": own["as_asked_percent"] - baseline["as_asked_percent"],
-        "error": hypot(own["as_asked_error"], baseline["as_asked_error"]),
-        "quality": f"pictures as asked, {own['pictures']} of each",
+        "change": accelerated["as_asked_percent"] - baseline["as_asked_percent"],
+        "error": hypot(accelerated["as_asked_error"], baseline["as_asked_error"]),
+        "quality": f"pictures as asked, {accelerated['pictures']} of each",
     }
 
 
@@ -136,7 +136,7 @@ def _drafted(folder: Path) -> Iterator[Tradeoff]:
         if "faster_median" not in row or row["model"] not in baseline:
             continue
         base, cost = baseline[row["model"]], row.get("cost_of_a_draft")
-        by = "look-up" if row["drafter"] == "lookup" else "a small model"
+        source = "look-up" if row["drafter"] == "lookup" else "a small model"
         about: dict[str, Any] = {"kind": "picture", "model": row["model"]}
         if "accuracy" in row:
             about |= {
@@ -149,7 +149,7 @@ def _drafted(folder: Path) -> Iterator[Tradeoff]:
             about["drafting"] = Drafting(ordinary_passes=base["nfe"], draft_passes=row["draft_passes"], cost=cost)
         settings = {"drafter": row["drafter"], "gamma": row["gamma"]}
         about["exact"] = _is_exact("speculative", {"gamma": row["gamma"]})
-        yield result.of(row, "speculative", settings, setting=f"drafts by {by}, gamma {row['gamma']}", **about)
+        yield result.of(row, "speculative", settings, setting=f"drafts by {source}, gamma {row['gamma']}", **about)
 
 
 def _continuous(folder: Path) -> Iterator[Tradeoff]:
@@ -157,7 +157,7 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
     result = _Result(folder, "continuous")
     patches = _Result(folder, "patches").rows
     graded = {row["decoder"]: row for row in patches if row.get("guidance", 1) == 1}  # as what was timed
-    beside = _pictures_beside(graded.get("CSpD whole paths"), graded.get("target"))
+    pictures = _compare_pictures(graded.get("CSpD whole paths"), graded.get("target"))
     for row in result.rows:
         tokens = row["tokens_per_verification"] * (row["target_calls"] - 1)  # the first pass verifies nothing
         network = row["share_draft"] * row["seconds"] / row["draft_calls"]
@@ -168,7 +168,7 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
         setting = ", ".join(f"{name} {value}" for name, value in chosen.items())
         settings = {**dict(MODELS[row["model"]].form_defaults), **chosen}
         about = {"kind": "continuous", "model": row["model"], "batch": row["batch"], "drafting": drafting}
-        yield result.of(row, row["method"], settings, setting=setting, **about, **beside)
+        yield result.of(row, row["method"], settings, setting=setting, **about, **pictures)
 
 
 def _swept(folder: Path) -> Iterator[Tradeoff]:
@@ -188,10 +188,10 @@ def opened_tradeoffs(data: bytes) -> tuple[Tradeoff, ...]:
         SweepError: If the file is invalid or compares nothing.
     """
     found = _compared(gathered(read_results(data).rows, judged=False), "an opened file")
-    kept = tuple(one for one in found if one.height is not None)
-    if not kept:
+    complete = tuple(one for one in found if one.height is not None)
+    if not complete:
         raise SweepError("rows: there is no row labelled 'ordinary' to compare with; give a file of draftscope bench")
-    return kept
+    return complete
 
 
 def _compared(groups: Sequence[Group], source: str) -> Iterator[Tradeoff]:
@@ -200,13 +200,13 @@ def _compared(groups: Sequence[Group], source: str) -> Iterator[Tradeoff]:
     for group in groups:
         base = baseline.get(group.config.get("mode"))
         if base is not None and group is not base:
-            yield _beside(group, base, source)
+            yield _compare(group, base, source)
 
 
-def _beside(group: Group, baseline: Group, source: str) -> Tradeoff:
+def _compare(group: Group, baseline: Group, source: str) -> Tradeoff:
     base = {row.problem: row for row in baseline.rows}
     pairs = [(row, base[row.problem]) for row in group.rows if row.problem in base]
-    faster = [_per_token(other) / _per_token(own) for own, other in pairs if _per_token(own)]
+    faster = [_per_token(other) / _per_token(run) for run, other in pairs if _per_token(run)]
     if not faster:
         raise SweepError(f"rows: {group.label!r} has no tokens and seconds on problems of 'ordinary'; give timed runs")
     low, _, high = quantiles(faster, n=4) if len(faster) > 1 else faster * 3
@@ -241,9 +241,9 @@ def _is_exact(method: str, settings: Mapping[str, object]) -> bool:
     """Whether a method claims, and its tests prove, that the output follows the model's own distribution."""
     if method not in METHODS:
         return False
-    own = METHODS[method]
+    definition = METHODS[method]
     try:
-        return not own.deviation(make_config(own.config, dict(settings)))
+        return not definition.deviation(make_config(definition.config, dict(settings)))
     except ConfigError:
         return False
 
@@ -260,8 +260,8 @@ def answer(among: Sequence[Tradeoff], kind: str, max_loss: float, batch: int) ->
         return f"Nothing was measured for {name} under these conditions, in batches of {batch}."
     one = best(those, max_loss)
     if one is not None:
-        kept = "exact" if one.exact else "though not the model's own distribution"
-        return f"Use {one.called} for {name}: {speed_in_words(one)}, {quality_in_words(one)}, {kept}."
+        quality = "exact" if one.exact else "though not the model's own distribution"
+        return f"Use {one.called} for {name}: {speed_in_words(one)}, {quality_in_words(one)}, {quality}."
     fastest = max(those, key=lambda each: each.speed)
     allowed = f"a loss of {max_loss:g} percentage points" if max_loss else "the noise of the quality"
     if fastest.faster:

@@ -56,13 +56,13 @@ def run(
         settings["ids"] = settings.pop("input_ids")
         if not torch.as_tensor(settings.pop("attention_mask", True)).all():
             raise ConfigError("attention_mask: leaves tokens out; give the ids of one text without padding.")
-    given: dict[str, Any] = {name: settings.pop(name) for name in _FIELDS if name in settings}
+    fields: dict[str, Any] = {name: settings.pop(name) for name in _FIELDS if name in settings}
     on_step, progress = settings.pop("on_step", None), settings.pop("progress", False)
     target = settings.pop("target", None)
     if target is not None and model is not None:
         raise ConfigError("target: target and model are aliases; give only one.")
     model = model if target is None else target
-    request = RunRequest(method, model, prompt, config, seed, settings=settings, local=True, **given)
+    request = RunRequest(method, model, prompt, config, seed, settings=settings, local=True, **fields)
     running = Run(request.job())
     running.finish(on_step, progress=progress)
     return displayable(running.trace())

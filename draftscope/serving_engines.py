@@ -174,8 +174,8 @@ def from_llama_cpp(source: Sequence[Any], model: str, **head: Any) -> Trace:
         before = now
     ids = [int(token) for chunk in source for token in _get(chunk, "tokens") or ()]
     text = "".join(str(_get(chunk, "content") or "") for chunk in source)
-    kept = ids if len(ids) == before["predicted_n"] else ()
-    return builder.trace(kept, text=text or None, complete=bool(_get(source[-1], "stop")))
+    ids_if_complete = ids if len(ids) == before["predicted_n"] else ()
+    return builder.trace(ids_if_complete, text=text or None, complete=bool(_get(source[-1], "stop")))
 
 
 def _from_counters(
@@ -212,8 +212,8 @@ def _stream(builder: TraceBuilder, brought: Sequence[int], drafts: int, prompt: 
     passes = [count for count in brought if count]
     for index, count in enumerate(passes):
         if not 0 < count <= (drafts + 1 if index else 1):
-            most = f"at most {drafts + 1}" if index else "one after the prompt"
-            raise ValueError(f"source: {count} tokens came at once where a pass brings {most}; ask for {remedy}.")
+            limit = f"at most {drafts + 1}" if index else "one after the prompt"
+            raise ValueError(f"source: {count} tokens came at once where a pass brings {limit}; ask for {remedy}.")
         if index:
             builder.count(count - 1, drafts, count)
         else:

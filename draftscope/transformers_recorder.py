@@ -57,7 +57,7 @@ class TargetPass:
     """Ids that were fed; drafts last."""
     start: int
     """Tokens that the cache held before."""
-    kept: int | None
+    logits_to_keep: int | None
     """Number of requested logits: one more than there are drafts. None if the model always returns all."""
     drafts: tuple[DraftPass, ...]
     p: tuple[float, ...]
@@ -71,14 +71,19 @@ class TargetPass:
 
     @classmethod
     def of(
-        cls, fed: Sequence[Sequence[int]], start: int, kept: int | None, logits: Tensor, drafts: Sequence[DraftPass],
+        cls,
+        fed: Sequence[Sequence[int]],
+        start: int,
+        logits_to_keep: int | None,
+        logits: Tensor,
+        drafts: Sequence[DraftPass],
         spent: tuple[float, float],
-    ) -> "TargetPass":  # fmt: skip
+    ) -> "TargetPass":
         """Return what is kept of a pass: a few numbers of its logits."""
         row = tuple(fed[0]) if fed else ()
         rows = logits[0].detach()
         # Without a number all positions have logits; those of the prompt are of no use.
-        rows = rows[-(kept or (len(drafts) + 1 if start == 0 else len(row))) :]
+        rows = rows[-(logits_to_keep or (len(drafts) + 1 if start == 0 else len(row))) :]
         probs = rows.float().softmax(-1)
         ids = torch.tensor(row[len(row) - len(rows) + 1 :], device=probs.device, dtype=torch.long)
         drawn = [each.logits.float().softmax(-1) for each in drafts if each.logits is not None]
@@ -86,7 +91,7 @@ class TargetPass:
         paired = len(drawn) == len(ids) == len(drafts) and all(len(prob) == probs.shape[-1] for prob in drawn)
         q = [float(prob[token]) for prob, token in zip(drawn, ids.tolist(), strict=True)] if paired else []
         return cls(
-            len(fed), row, start, kept, tuple(replace(each, logits=None) for each in drafts),
+            len(fed), row, start, logits_to_keep, tuple(replace(each, logits=None) for each in drafts),
             tuple(probs[:-1].gather(1, ids[:, None].to(probs.device)).squeeze(1).tolist()), tuple(q), _best(probs),
             _best(torch.stack(drawn)) if paired and drawn else (), *spent,
         )  # fmt: skip
@@ -138,8 +143,8 @@ class Generation:
             environment=environment(target.device, target.dtype),
         )
         tokens, last = self._tokens(first, finals, output)
-        for one, before, behind in zip(self.passes, [first, *finals[:-1]], finals, strict=True):
-            _add(builder, one, before - first, min(behind - first, len(tokens)), tokens)
+        for one, before, end in zip(self.passes, [first, *finals[:-1]], finals, strict=True):
+            _add(builder, one, before - first, min(end - first, len(tokens)), tokens)
         ids = {token for one in self.passes for token in (*one.fed, *tokens)}
         ids |= {token for one in self.passes for best in (*one.best, *one.draft_best) for token, _ in best}
         legend = target.make_legend({}, ids)
@@ -150,14 +155,14 @@ class Generation:
         )
         return replace(built, note=note)
 
-    def _first(self, behind: int) -> int:
+    def _first(self, end: int) -> int:
         """Tokens of the prompt."""
         one = self.passes[0]
-        if one.kept is not None:
-            return one.start + len(one.fed) - one.kept + 1
+        if one.logits_to_keep is not None:
+            return one.start + len(one.fed) - one.logits_to_keep + 1
         if one.drafts:  # The drafter began with the prompt.
             return one.start + one.drafts[0].fed
-        if behind < one.start + len(one.fed) + 1:
+        if end < one.start + len(one.fed) + 1:
             raise ValueError("target: does not leave out logits, so prompt and drafts of its first pass look alike.")
         return one.start + len(one.fed)
 
@@ -172,8 +177,8 @@ class Generation:
         tokens: list[int] = []
         greedy = True
         following = [one.fed[0] for one in self.passes[1:]]
-        for index, (one, behind) in enumerate(zip(self.passes, finals, strict=True)):
-            passed = behind - 1 - (first + len(tokens))
+        for index, (one, end) in enumerate(zip(self.passes, finals, strict=True)):
+            passed = end - 1 - (first + len(tokens))
             at = first + len(tokens) - one.start
             tokens += one.fed[at : at + passed]
             likeliest = one.best[passed][0][0]
@@ -187,27 +192,27 @@ class Generation:
         return tokens, True
 
 
-def _add(builder: TraceBuilder, one: TargetPass, before: int, behind: int, tokens: Sequence[int]) -> None:
+def _add(builder: TraceBuilder, one: TargetPass, before: int, end: int, tokens: Sequence[int]) -> None:
     """Add a pass of the target and the drafts before it; `before` and `behind` count final tokens."""
     drafts = one.fed[len(one.fed) - len(one.best) + 1 :]
-    for index, made in enumerate(one.drafts):
-        spent = Milliseconds(prepare=made.prepare, forward=made.forward)
-        call = Call(role="draft", mode="draft", query_tokens=made.fed, milliseconds=spent)
+    for index, draft_pass in enumerate(one.drafts):
+        spent = Milliseconds(prepare=draft_pass.prepare, forward=draft_pass.forward)
+        call = Call(role="draft", mode="draft", query_tokens=draft_pass.fed, milliseconds=spent)
         if one.draft_best:
             top = (one.draft_best[index],)
             builder.step([before + index], [Fate.DRAFTED], [drafts[index]], call=call, top=top)
         else:  # The drafter has another vocabulary, or its drafts were not verified.
             builder.step([], [], call=call)
-    gained = behind - before
+    gained = end - before
     accepted = max(0, min(gained - 1, len(drafts)))
-    own = [tokens[before + accepted]] if gained > accepted else []
-    if own and accepted < len(drafts) and own[0] == drafts[accepted]:
-        accepted, own = accepted + 1, []  # The draft ended the text, and nothing was sampled after it.
+    next_token = [tokens[before + accepted]] if gained > accepted else []
+    if next_token and accepted < len(drafts) and next_token[0] == drafts[accepted]:
+        accepted, next_token = accepted + 1, []  # The draft ended the text, and nothing was sampled after it.
     fates = [Fate.ACCEPTED] * accepted
     after = Fate.RESAMPLED if accepted < len(drafts) else Fate.BONUS if drafts else Fate.SAMPLED
-    fates += [after] * len(own)
+    fates += [after] * len(next_token)
     fates += [Fate.DISCARDED] * (len(drafts) - len(fates))
-    held = [*drafts[:accepted], *own, *drafts[accepted + len(own) :]]
+    tokens_of_pass = [*drafts[:accepted], *next_token, *drafts[accepted + len(next_token) :]]
     gap = [None] * (len(fates) - len(drafts))
     spent = Milliseconds(prepare=one.prepare, forward=one.forward)
     judged: dict[str, Any] = {}
@@ -217,7 +222,7 @@ def _add(builder: TraceBuilder, one: TargetPass, before: int, behind: int, token
     builder.step(
         range(before, before + len(fates)),
         fates,
-        held,
+        tokens_of_pass,
         call=Call(role="target", mode="verify" if drafts else "causal", query_tokens=len(one.fed), milliseconds=spent),
         top=one.best[: len(fates)],
         **judged,
@@ -274,8 +279,8 @@ class GenerateRecorder:
             handle.remove()
         self._handles.clear()
         if self._runs:
-            own = self._thread in (None, threading.current_thread())
-            running = not own and self._thread is not None and self._thread.is_alive()
+            same_thread = self._thread in (None, threading.current_thread())
+            running = not same_thread and self._thread is not None and self._thread.is_alive()
             self._runs[-1].close(complete=not (kind or self._begun or self._broken or self._drafts or running))
         self._drafts.clear()
 
@@ -315,10 +320,10 @@ class GenerateRecorder:
                 self._broken = True
             self._begun[acting] = time.perf_counter()
 
-        def after(_: Any, args: tuple[Any, ...], *rest: Any) -> None:
+        def after(_: Any, args: tuple[Any, ...], *results: Any) -> None:
             if not self._handles:
                 return
-            kwargs, out = rest
+            kwargs, out = results
             acting = self._role(role)
             begun = self._begun.pop(acting, 0.0)
             logits = getattr(out, "logits", None)
@@ -359,12 +364,12 @@ class GenerateRecorder:
             self._runs.append(Generation())
             self._broken = False
         run = self._runs[-1]
-        kept = kwargs.get("logits_to_keep")
-        kept = kept if isinstance(kept, int) and kept > 0 else None
+        logits_to_keep = kwargs.get("logits_to_keep")
+        logits_to_keep = logits_to_keep if isinstance(logits_to_keep, int) and logits_to_keep > 0 else None
         drafts, self._drafts = self._drafts, []
         if drafts:
             run.exit, self._exit = self._exit, None
-        run.passes.append(TargetPass.of(fed, start, kept, out.logits, drafts, spent))
+        run.passes.append(TargetPass.of(fed, start, logits_to_keep, out.logits, drafts, spent))
         run.cache = cache
 
 

@@ -149,7 +149,7 @@ def _plain(value: Any) -> Any:
         }
         defaulted = {each.name for each in all_fields if not (each.default is each.default_factory is MISSING)}
         optional = defaulted - _ALWAYS_WRITTEN
-        return {name: kept for name, kept in plain.items() if name not in optional or kept not in (None, {}, (), "")}
+        return {name: value for name, value in plain.items() if name not in optional or value not in (None, {}, (), "")}
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, tuple) and any(map(is_dataclass, value)):

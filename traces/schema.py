@@ -335,7 +335,7 @@ class Output:
     """data:image/png;base64,..."""
     video: tuple[str, ...] = ()
     """Frames, each a data:image/png;base64,..."""
-    given: int | None = None
+    given: int | None = None  # plain: ignore
     """Frames at the beginning of `video` that were given; the others were decoded, as many for every latent frame."""
 
 

@@ -18,7 +18,7 @@ _OUT_OF_RANGE: Final = ("greater_than_equal", "less_than_equal", "string_too_lon
 class ErrorTexts(NamedTuple):
     """Texts of error messages for one kind of file."""
 
-    whole: str
+    document: str
     """Name of the file in messages that concern no field."""
     add: str
     """Remedy for a field that is missing."""
@@ -44,7 +44,7 @@ def record(
     # Strict types fit JSON text (a list is a tuple, a word a fate), so values are validated as JSON bytes.
     text = to_json(part, inf_nan_mode="constants")
     if count(text) > limits.PART_VALUES:
-        problems.append(Problem(path or words.whole, f"holds more than {limits.PART_VALUES} values", words.shrink))
+        problems.append(Problem(path or words.document, f"holds more than {limits.PART_VALUES} values", words.shrink))
         return None
     try:
         return kind.validate_json(text)
@@ -75,8 +75,8 @@ def _problem(detail: ErrorDetails, part: object, path: str, words: ErrorTexts) -
         return Problem(_joined(path, last), "is not a field of this record", "remove it, or correct its name")
     path, _ = _below(path, part, last)
     if message.startswith("Input should"):
-        return Problem(path or words.whole, f"{value}{message.removeprefix('Input')}", words.correct)
-    return Problem(path or words.whole, f"{value}: {message}", words.correct)
+        return Problem(path or words.document, f"{value}{message.removeprefix('Input')}", words.correct)
+    return Problem(path or words.document, f"{value}: {message}", words.correct)
 
 
 def _below(path: str, part: object, item: str | int) -> tuple[str, object]:

@@ -36,8 +36,8 @@ def frame_names(trace: Trace) -> tuple[str, ...]:
     The frames of the clip that each covers, from 1, if the trace specifies them.
     """
     latent, start = frame_count(trace.canvas), trace.output.given or 0
-    each, rest = divmod(len(trace.output.video) - start, latent)
-    if each == 0 or rest or trace.canvas.kind != "video":  # the clip is not shared out evenly
+    each, remainder = divmod(len(trace.output.video) - start, latent)
+    if each == 0 or remainder or trace.canvas.kind != "video":  # the clip is not shared out evenly
         return tuple(f"latent frame {number}" for number in range(1, latent + 1))
     if each == 1:
         return tuple(f"frame {start + number}" for number in range(1, latent + 1))

@@ -102,30 +102,32 @@ class Noise:
         kind, (count, length) = self.kind, rows.shape
         window = length if kind.full else self.window or length
         first = torch.zeros_like(lengths) if kind.full else lengths // BLOCK * BLOCK  # where the noised part begins
-        place = first[:, None] + torch.arange(window)  # [B, N]
-        clean = rows.gather(1, place)
+        window_positions = first[:, None] + torch.arange(window)  # [B, N]
+        clean = rows.gather(1, window_positions)
         picked = torch.multinomial(torch.tensor(kind.shares), count, replacement=True, generator=generator)
         size = torch.tensor(SIZES)[picked][:, None]
         # Learn what a decoder may be asked: from the prompt's end to the end of the block in which the solution ends.
         ends = ((rows == self.end).long().argmax(1) // BLOCK + 1) * BLOCK
-        asked = (place >= lengths[:, None]) & (place < ends[:, None])
-        block = place // size
+        wanted = (window_positions >= lengths[:, None]) & (window_positions < ends[:, None])
+        block = window_positions // size
         draws = torch.rand(len(block), length + 1, generator=generator).gather(1, block)  # one for every block
         rate = 1 / size + (1 - 1 / size) * draws  # everything is masked in blocks of one token
         if kind.full:
-            return self._full(rows, lengths, place, rate, size, generator)
-        hidden = (torch.rand(count, window, generator=generator) < rate) & asked
-        lead = (place % size == 0) & (size > 1) & kind.shift  # in a shifted block the first token is never masked
+            return self._full(rows, lengths, window_positions, rate, size, generator)
+        hidden = (torch.rand(count, window, generator=generator) < rate) & wanted
+        lead = (
+            (window_positions % size == 0) & (size > 1) & kind.shift
+        )  # in a shifted block the first token is never masked
         hidden &= ~lead
         noised = torch.where(hidden, self.mask_id, clean)
-        weight = torch.where(hidden, 1 / rate, lead.float() * asked)
+        weight = torch.where(hidden, 1 / rate, lead.float() * wanted)
         if kind.repair:
-            noised, weight = self._wrong(noised, weight, asked & ~hidden, size, generator)
+            noised, weight = self._wrong(noised, weight, wanted & ~hidden, size, generator)
         source = length + torch.arange(window).expand(count, -1)
         if kind.shift:
-            source = torch.where(place % size == 0, place - 1, source - 1).clamp(min=0)
+            source = torch.where(window_positions % size == 0, window_positions - 1, source - 1).clamp(min=0)
         ids = torch.cat([rows, noised], 1)
-        positions = torch.cat([torch.arange(length).expand(count, -1), place], 1)
+        positions = torch.cat([torch.arange(length).expand(count, -1), window_positions], 1)
         return Noised(ids, positions, self._mask(positions // size, length), source, clean, weight)
 
     def _wrong(
@@ -148,7 +150,7 @@ class Noise:
         return (onto_clean | among_noised)[:, None]
 
     def _full(
-        self, rows: Tensor, lengths: Tensor, place: Tensor, rate: Tensor, size: Tensor, generator: torch.Generator
+        self, rows: Tensor, lengths: Tensor, positions: Tensor, rate: Tensor, size: Tensor, generator: torch.Generator
     ) -> Noised:
         """Noise rows under full attention.
 
@@ -157,17 +159,17 @@ class Noise:
         count, length = rows.shape
         anywhere = torch.rand(count, 1, generator=generator) < 0.5
         share = torch.rand(count, 1, generator=generator).clamp(min=1 / BLOCK)
-        spots = torch.rand(place.shape, generator=generator)
-        last = (place - lengths[:, None]).amax(1, keepdim=True)
+        spots = torch.rand(positions.shape, generator=generator)
+        last = (positions - lengths[:, None]).amax(1, keepdim=True)
         under_way = (torch.rand(count, 1, generator=generator) * (last / size + 1)).long()
-        block = (place - lengths[:, None]).div(size, rounding_mode="floor")
-        answer = place >= lengths[:, None]
+        block = (positions - lengths[:, None]).div(size, rounding_mode="floor")
+        answer = positions >= lengths[:, None]
         by_block = torch.where(block == under_way, spots < rate[:, :1], block > under_way)
         masked = answer & torch.where(anywhere, spots < share, by_block)
         learnt = masked & torch.where(anywhere, True, block == under_way)
         weight = learnt / torch.where(anywhere, share, rate[:, :1])
         seen = torch.ones(count, 1, length, length, dtype=torch.bool)
-        return Noised(torch.where(masked, self.mask_id, rows), place, seen, place, rows, weight)
+        return Noised(torch.where(masked, self.mask_id, rows), positions, seen, positions, rows, weight)
 
 
 def loss_of(model: Qwen3ForCausalLM, batch: Noised) -> Tensor:

@@ -22,11 +22,13 @@ REPEATS = 8
 def main() -> None:
     """Measure and write."""
     images = as_images(torch.from_numpy(build(COUNT, TEST, 0)[0])).cpu()
-    every = torch.cat([features(chunk) for chunk in images.split(250)])
-    about = Reference(every.mean(0), every.T.cov())
+    all_features = torch.cat([features(chunk) for chunk in images.split(250)])
+    about = Reference(all_features.mean(0), all_features.T.cov())
     order = torch.Generator().manual_seed(0)
     floors = {
-        str(count): sum(frechet(every[torch.randperm(COUNT, generator=order)[:count]], about) for _ in range(REPEATS))
+        str(count): sum(
+            frechet(all_features[torch.randperm(COUNT, generator=order)[:count]], about) for _ in range(REPEATS)
+        )
         / REPEATS
         for count in FLOORS
     }

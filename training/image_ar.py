@@ -36,7 +36,7 @@ def encoded(tokenizer: Tokenizer, count: int, *seed: int) -> tuple[Tensor, Tenso
 
 
 def float32_attention(
-    layer: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, scaling: float, **rest: Any
+    layer: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, scaling: float, **options: Any
 ) -> tuple[Tensor, None]:
     """Attention in float32, whose backward pass is much faster on a CPU than in bfloat16; causal without a mask."""
     with torch.autocast(q.device.type, enabled=False):
@@ -53,9 +53,9 @@ def inputs(model: Transformer, codes: Tensor, labels: Tensor) -> tuple[Tensor, T
 
 def drop_conditions(labels: Tensor, generator: torch.Generator) -> Tensor:
     """Labels [N, C] with all conditions dropped in 10 % of the rows and each alone in 5 %."""
-    whole = torch.rand(len(labels), 1, generator=generator) < 0.10
+    unconditional = torch.rand(len(labels), 1, generator=generator) < 0.10
     each = torch.rand(labels.shape, generator=generator) < 0.05
-    return labels.masked_fill(whole | each, -1)
+    return labels.masked_fill(unconditional | each, -1)
 
 
 def train(run: Run, model: Transformer, tokenizer: Tokenizer, seed: int) -> None:

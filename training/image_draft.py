@@ -119,8 +119,8 @@ def measure(model: Transformer, split: Draws) -> dict[str, float]:
     totals = torch.zeros(4)
     for chunk, label, scores in zip(codes.split(ROWS), labels.split(ROWS), logits, strict=True):
         divergence, variation, log_probs = compare(model, chunk, label, scores)
-        own = [x.cpu().gather(-1, chunk[..., None]).mean() for x in (log_probs, scores.float().log_softmax(-1))]
-        totals += torch.stack([variation.mean().cpu(), divergence.mean().cpu(), *own])
+        rates = [x.cpu().gather(-1, chunk[..., None]).mean() for x in (log_probs, scores.float().log_softmax(-1))]
+        totals += torch.stack([variation.mean().cpu(), divergence.mean().cpu(), *rates])
     variation, divergence, drafter, target = (totals / len(logits)).tolist()
     return {
         "acceptance": round(1 - variation, 4),
@@ -139,11 +139,11 @@ def main() -> None:
     model = Transformer(DRAFTER).to(device()).eval()
     inherit(model, target)
     run = Run("image-draft", model, muon(model, model.backbone.layers, preset.lr), preset)
-    held = {split: draws(target, digest, split, options.seed) for split in ("held", "held-silent")}
+    held_out = {split: draws(target, digest, split, options.seed) for split in ("held", "held-silent")}
     run.carry_out(options, lambda: train(run, model, draws(target, digest, "train", options.seed), options.seed))
-    metrics: dict[str, float | int] = dict(measure(model, held["held"]))
-    metrics |= {f"{name}_without_conditions": value for name, value in measure(model, held["held-silent"]).items()}
-    metrics["held_out_sequences"] = sum(len(codes) for codes, _, _ in held.values())
+    metrics: dict[str, float | int] = dict(measure(model, held_out["held"]))
+    metrics |= {f"{name}_without_conditions": value for name, value in measure(model, held_out["held-silent"]).items()}
+    metrics["held_out_sequences"] = sum(len(codes) for codes, _, _ in held_out.values())
     title = "Small drafter for the autoregressive transformer over the tokenizer's codes"
     export(run, title, metrics, options, f"sequences drawn from image-ar, which learned from {SCENES_LICENCE}")
 

@@ -61,9 +61,9 @@ def noisy_tokens(mean: Tensor, generator: torch.Generator) -> Tensor:
 
 def inherit_convolutions(model: PatchTokenizer) -> None:
     """Start from the image model's tokenizer, whose codes have other dimensions."""
-    theirs, own = load_exported(Tokenizer(), "image-tokenizer").state_dict(), model.state_dict()
+    theirs, target = load_exported(Tokenizer(), "image-tokenizer").state_dict(), model.state_dict()
     model.load_state_dict(
-        own | {name: theirs[name] for name in own if name in theirs and theirs[name].shape == own[name].shape}
+        target | {name: theirs[name] for name in target if name in theirs and theirs[name].shape == target[name].shape}
     )
 
 
@@ -96,9 +96,9 @@ def measure_tokenizer(model: PatchTokenizer, images: Tensor) -> dict[str, float 
 def noised(token: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Tokens [M, D] with the noise of random timesteps [M]; and that noise."""
     t = torch.randint(TIMESTEPS, (len(token),), generator=generator, device=token.device)
-    kept = torch.tensor(SCHEDULE.coefficients, device=token.device)[t, None]
+    coefficients = torch.tensor(SCHEDULE.coefficients, device=token.device)[t, None]
     eps = torch.randn(token.shape, generator=generator, device=token.device)
-    return kept.sqrt() * token + (1 - kept).sqrt() * eps, t.float(), eps
+    return coefficients.sqrt() * token + (1 - coefficients).sqrt() * eps, t.float(), eps
 
 
 def diffusion_loss(out: tuple[Tensor, Tensor], wanted: Tensor, error: Tensor) -> Tensor:
@@ -197,9 +197,9 @@ def inherit(model: PatchNetwork, codes: Transformer) -> None:
 
     Copies start with output projections of zero, as in LLaMA Pro (arXiv 2401.02415).
     """
-    own, theirs = model.backbone.layers, codes.backbone.layers
-    source = [i * len(theirs) // len(own) for i in range(len(own))]
-    for i, layer in enumerate(own):
+    layers, theirs = model.backbone.layers, codes.backbone.layers
+    source = [i * len(theirs) // len(layers) for i in range(len(layers))]
+    for i, layer in enumerate(layers):
         layer.load_state_dict(theirs[source[i]].state_dict())
         if source[i] in source[:i]:
             nn.init.zeros_(layer.self_attn.o_proj.weight)
@@ -241,10 +241,10 @@ def train_transformer(
     for step in run.steps():
         mean, labels = batch(step % DISTINCT)
         here = torch.Generator().manual_seed(seed * 1_000_003 + step)
-        there = torch.Generator(device()).manual_seed(seed * 1_000_003 + step)
-        token = noisy_tokens(mean, there)
+        generator = torch.Generator(device()).manual_seed(seed * 1_000_003 + step)
+        token = noisy_tokens(mean, generator)
         judge = None if isinstance(model.head, MixtureHead) and run.progress < FROM_DATA else teacher
-        run.update(loss(model, token, drop_conditions(labels, here).to(device()), there, judge))
+        run.update(loss(model, token, drop_conditions(labels, here).to(device()), generator, judge))
     model.backbone.set_attn_implementation("sdpa")
 
 
@@ -284,8 +284,8 @@ def main() -> None:
         run = Run(TOKENIZER, tokenizer, [optimizer], preset)
         run.carry_out(options, lambda: train_tokenizer(run, tokenizer, options.seed))
         title = "Autoencoder, 96x96 colour pictures to 12x12 tokens of 8 numbers"
-        held = torch.from_numpy(build(2_000, TEST, 0)[0])
-        export(run, title, measure_tokenizer(tokenizer, held), options, SCENES_LICENCE)
+        held_out = torch.from_numpy(build(2_000, TEST, 0)[0])
+        export(run, title, measure_tokenizer(tokenizer, held_out), options, SCENES_LICENCE)
         return
     size, teacher, codes = SIZES[options.name], None, load_exported(Transformer(), "image-ar")
     if options.name in ("draft", "mixture"):

@@ -35,7 +35,7 @@ class _Picture:
     def pick(self, *options: _T) -> _T:
         return options[self.rng.integers(len(options))]
 
-    def some(self, low: int, high: int) -> range:
+    def count_between(self, low: int, high: int) -> range:
         return range(self.rng.integers(low, high + 1))
 
     def gradient(self, top: Colour, bottom: Colour, start: float = 0.0, end: float = 1.0) -> None:
@@ -76,7 +76,7 @@ class _Picture:
 
     def clouds(self, low: int, high: int, bottom: float, small: float = 0.06, large: float = 0.1) -> None:
         """Clouds with flat bases, side by side above `bottom`."""
-        count = len(self.some(low, high))
+        count = len(self.count_between(low, high))
         for i in range(count):
             x, y, size = (i + self.between()) / count, self.between(0.14, bottom), self.between(small, large)
             for lift, tone in ((0.0, CLOUD_SHADE), (0.14, WHITE)):
@@ -87,8 +87,8 @@ class _Picture:
 
     def pines(self, gap: float, foot: float, size: float, dark: Colour, light: Colour, *snow: Colour) -> None:
         """A row of firs of three tiers, lit from the left, with or without snow on them."""
-        for place in np.arange(self.between(-0.1, 0.05), 1.1, gap):
-            x, tall = place + self.between(0, 0.4 * gap), size * self.between(0.85, 1.15)
+        for left in np.arange(self.between(-0.1, 0.05), 1.1, gap):
+            x, tall = left + self.between(0, 0.4 * gap), size * self.between(0.85, 1.15)
             self.dash(x, foot - 0.2 * tall, 0.05 * tall, 0.2 * tall, (110, 74, 52))
             for tier in range(3):
                 width, base, tip = (0.32 - 0.06 * tier) * tall, foot - 0.13 * tall, foot - 0.53 * tall
@@ -101,7 +101,7 @@ class _Picture:
 
     def ripples(self, start: float, colour: Colour, low: int, high: int, centre: float | None = None) -> None:
         """Dashes on water, longer towards the front; about `centre` where they reflect a light."""
-        for _ in self.some(low, high):
+        for _ in self.count_between(low, high):
             near = self.between(0.05, 0.95)
             x = self.between() if centre is None else self.rng.normal(centre, 0.07)
             reach = self.between(0.04, 0.07) * (0.6 + near)
@@ -113,7 +113,7 @@ def _meadow(picture: _Picture, ground: str) -> None:
     picture.hills(0.6, 0.07, (146, 206, 108))
     picture.hills(0.66, 0.05, (112, 188, 80))
     picture.hills(0.74, 0.03, (84, 168, 64))
-    for _ in picture.some(5, 10):
+    for _ in picture.count_between(5, 10):
         x, y = picture.between(0.02, 0.98), picture.between(0.83, 0.97)
         petals = picture.pick(WHITE, (255, 132, 160), (255, 214, 74))
         for dx, dy in ((-0.012, 0), (0.012, 0), (0, -0.012), (0, 0.012)):
@@ -147,7 +147,7 @@ def _desert(picture: _Picture, ground: str) -> None:
 
 def _night(picture: _Picture, ground: str) -> None:
     picture.sky(0, (0, 0), ((14, 18, 62), (70, 66, 142)))
-    for _ in picture.some(10, 18):
+    for _ in picture.count_between(10, 18):
         picture.discs(picture.between(), picture.between(0, 0.6), picture.pick(0.006, 0.009, 0.013), (255, 246, 206))
     x, y = picture.between(0.12, 0.88), picture.between(0.12, 0.24)
     if picture.rng.random() < 0.5:
@@ -171,7 +171,7 @@ def _sunset(picture: _Picture, ground: str) -> None:
     picture.sky(0, (0, 0), ((104, 66, 156), (255, 164, 96)), ((220, 92, 110), (255, 208, 112)))
     horizon, x = picture.between(0.56, 0.62), picture.between(0.15, 0.85)
     picture.discs(x, horizon - picture.between(0, 0.08), 0.11, (255, 186, 104), (255, 206, 116), (255, 236, 158))
-    for _ in picture.some(0, 3):
+    for _ in picture.count_between(0, 3):
         picture.dash(picture.between(), picture.between(0.1, 0.4), picture.between(0.08, 0.18), 0.028, (255, 176, 132))
     if ground == "sea":
         picture.gradient((236, 126, 100), (86, 58, 132), horizon)
@@ -196,7 +196,7 @@ def _snow(picture: _Picture, ground: str) -> None:
     picture.hills(0.66, 0.05, (226, 236, 250))
     picture.pines(picture.between(0.3, 0.6), 0.74, 0.3, (56, 124, 118), (74, 146, 134), WHITE)
     picture.hills(0.76, 0.025, (250, 252, 255))
-    for _ in picture.some(8, 14):
+    for _ in picture.count_between(8, 14):
         picture.discs(picture.between(), picture.between(0, 0.7), picture.pick(0.01, 0.014), WHITE)
 
 

@@ -49,19 +49,19 @@ _FEWEST: Final = 8
 """The fewest unfinished answers that justify a pass; the remaining ones are cut off."""
 
 
-def prompts(held: bool) -> Iterator[str]:
+def prompts(held_out: bool) -> Iterator[str]:
     """Prompts of training or of held-out words, without end, all of them different."""
-    rng, met = Random(int(held)), set[str]()
+    rng, met = Random(int(held_out)), set[str]()
     while True:
         kind = rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         ending = rng.choice(PARTS["endings"]) if kind not in _OF_TEXTS and rng.random() < 0.6 else ""
-        prompt = _filled(f"{rng.choice(PARTS['kinds'][kind])} {ending}".strip(), held, {}, rng)
+        prompt = _filled(f"{rng.choice(PARTS['kinds'][kind])} {ending}".strip(), held_out, {}, rng)
         if prompt not in met:
             met.add(prompt)
             yield prompt
 
 
-def _filled(template: str, held: bool, chosen: dict[str, str], rng: Random) -> str:
+def _filled(template: str, held_out: bool, chosen: dict[str, str], rng: Random) -> str:
     """A template whose every {slot} has a word, the same wherever the slot stands."""
 
     def word(match: re.Match[str]) -> str:
@@ -70,13 +70,15 @@ def _filled(template: str, held: bool, chosen: dict[str, str], rng: Random) -> s
             kind = slot.rstrip("2")
             if kind in ("text", "wrong"):
                 lines = rng.sample(PARTS["sentences"], rng.randint(3, 6))
-                text = " ".join(_filled(line, held, chosen, rng) for line in lines)
+                text = " ".join(_filled(line, held_out, chosen, rng) for line in lines)
                 text = re.sub(r"(^|\. )([a-z])", lambda found: found[1] + found[2].upper(), text)
                 chosen[slot] = _misspelt(text, rng) if kind == "wrong" else text
             else:
                 words = PARTS["words"][kind]
-                own = [one for i, one in enumerate(words) if (i % HELD == 0) == held and one not in chosen.values()]
-                chosen[slot] = rng.choice(own or words)
+                allowed = [
+                    one for i, one in enumerate(words) if (i % HELD == 0) == held_out and one not in chosen.values()
+                ]
+                chosen[slot] = rng.choice(allowed or words)
         return chosen[slot]
 
     return re.sub(r"\{(\w+)\}", word, template)
@@ -109,49 +111,49 @@ class Writer:
 
     @torch.inference_mode()
     def write(
-        self, asked: Sequence[Sequence[int]], drawn: Tensor, longest: int, fewest: int, generator: torch.Generator
+        self, prompts: Sequence[Sequence[int]], drawn: Tensor, longest: int, min_rows: int, generator: torch.Generator
     ) -> list[tuple[Tensor, Tensor]]:
-        """Answer prompts, until no more than `fewest` answers go on.
+        """Answer prompts, until no more than `min_rows` answers are unfinished.
 
         Args:
-            asked: The prompts as ids.
+            prompts: The prompts as ids.
             drawn: Whether an answer is drawn [B], or takes the likeliest tokens.
             longest: Tokens of an answer at most.
-            fewest: See above.
+            min_rows: Answers that may be left unfinished.
             generator: For what is drawn.
 
         Returns:
             For every prompt its ids [N] with the answer's, and the hidden states [N, S] of all of them: those of the
             taps and the last, side by side.
         """
-        count, width = len(asked), max(map(len, asked))
-        room, before = width + longest, torch.tensor([width - len(ids) for ids in asked])
+        count, width = len(prompts), max(map(len, prompts))
+        room, before = width + longest, torch.tensor([width - len(ids) for ids in prompts])
         slots = CacheSlots(count, room)
         layers = [SlotLayer(slots) for _ in range(self._layers)]
         cache, texts, states = Cache(layers=layers), torch.zeros(count, room, dtype=torch.long), list[Tensor]()
-        for row, ids in enumerate(asked):
+        for row, ids in enumerate(prompts):
             texts[row, width - len(ids) : width] = torch.tensor(ids)
-        made: list[Any] = [None] * count
+        results: list[Any] = [None] * count
         live, stops, end = torch.arange(count), torch.full((count,), room), width
         while True:
             slots.contiguous, slots.end = slice(slots.end, end), end
             last, tapped = self._pass(texts[live], before[live], cache, slots)
             states.append(torch.cat([*tapped, last], -1).bfloat16())
-            if int((stops[live] > end).sum()) <= fewest:
+            if int((stops[live] > end).sum()) <= min_rows:
                 stops[live] = stops[live].clamp(max=end)
             done = stops[live] <= end
             if int(done.sum()) > len(live) / 4 or bool(done.all()):  # caches are copied, which takes time
-                whole = torch.cat(states, 1)
+                states_of_all = torch.cat(states, 1)
                 for row in done.nonzero()[:, 0].tolist():
                     number = int(live[row])
                     part = slice(int(before[number]), int(stops[number]))
-                    made[number] = (texts[number, part].clone(), whole[row, part].clone())
-                live, last, states = live[~done], last[~done], [whole[~done]]
+                    results[number] = (texts[number, part].clone(), states_of_all[row, part].clone())
+                live, last, states = live[~done], last[~done], [states_of_all[~done]]
                 for layer in layers:
                     layer.keys, layer.values = layer.keys[~done], layer.values[~done]  # type: ignore[index]
                 slots.used = slice(len(live))
             if not len(live):
-                return made
+                return results
             probs = self._head(last[:, -1]).softmax(-1)
             token = torch.where(drawn[live], torch.multinomial(probs, 1, generator=generator)[:, 0], probs.argmax(-1))
             texts[live, end], end = token, end + 1
@@ -162,19 +164,21 @@ class Writer:
         self, texts: Tensor, before: Tensor, cache: Cache, slots: CacheSlots
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Hidden states of the slots that a pass writes, the last [B, T, W] and those of the taps."""
-        place = torch.arange(slots.end)
-        fed = place[slots.contiguous]
-        hidden = (place > fed[:, None]) | (place < before[:, None, None])  # what comes later, and what pads the prompt
+        slot_indices = torch.arange(slots.end)
+        fed = slot_indices[slots.contiguous]
+        hidden = (slot_indices > fed[:, None]) | (
+            slot_indices < before[:, None, None]
+        )  # what comes later, and what pads the prompt
         mask = torch.zeros(hidden.shape).masked_fill_(hidden, torch.finfo(torch.float32).min)[:, None]
         positions = (fed - before[:, None]).clamp(min=0)
         out = self._model(texts[:, slots.contiguous], None, positions, mask, cache, self._taps)
         return out.last_hidden_state, out.tapped
 
 
-def store(file: Path, made: Sequence[tuple[Tensor, Tensor]], prompts: Sequence[int], drawn: Tensor) -> None:
+def store(file: Path, answers: Sequence[tuple[Tensor, Tensor]], prompts: Sequence[int], drawn: Tensor) -> None:
     """Write answers to prompts of the given lengths to a file, atomically."""
-    ids, states = (torch.cat(parts) for parts in zip(*made, strict=True))
-    lengths = torch.tensor([len(text) for text, _ in made])
+    ids, states = (torch.cat(parts) for parts in zip(*answers, strict=True))
+    lengths = torch.tensor([len(text) for text, _ in answers])
     shard = {"ids": ids.int(), "states": states, "lengths": lengths, "prompts": torch.tensor(prompts), "drawn": drawn}
     file.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(file) as part:
@@ -182,12 +186,12 @@ def store(file: Path, made: Sequence[tuple[Tensor, Tensor]], prompts: Sequence[i
     print(f"{file.name}: {len(ids) - sum(prompts)} tokens of answers, {len(ids)} in all", flush=True)
 
 
-def write_shards(held: bool, count: int) -> None:
+def write_shards(held_out: bool, count: int) -> None:
     """Write those of the first shards that are missing."""
     model: Any = load_model(MODEL, "cpu")
     network = AutoModelForCausalLM.from_pretrained(download_dir(MODEL), dtype=torch.float32).eval()
     writer = Writer(network, model.ends, EagleSize().taps)
-    texts, waiting = prompts(held), list[list[Task]]()
+    texts, waiting = prompts(held_out), list[list[Task]]()
     for number in range(count):
         if not waiting:
             several = [model.make_task(next(texts), Config()) for _ in range(min(SORTED, count) * ROWS)]
@@ -195,14 +199,14 @@ def write_shards(held: bool, count: int) -> None:
             waiting = [several[i : i + ROWS] for i in range(0, len(several), ROWS)]
             Random(number).shuffle(waiting)
         tasks = waiting.pop()
-        file = FOLDER / f"{'held' if held else 'train'}-{number:04d}.safetensors"
-        generator = torch.Generator().manual_seed(2 * number + held)
+        file = FOLDER / f"{'held_out' if held_out else 'train'}-{number:04d}.safetensors"
+        generator = torch.Generator().manual_seed(2 * number + held_out)
         if file.exists():
             continue
         drawn = torch.rand(ROWS, generator=generator) < 0.5
-        asked = [task.prompt_ids for task in tasks]
-        made = writer.write(asked, drawn, LONGEST, _FEWEST, generator)
-        store(file, made, [len(prompt) for prompt in asked], drawn)
+        prompt_ids = [task.prompt_ids for task in tasks]
+        answers = writer.write(prompt_ids, drawn, LONGEST, _FEWEST, generator)
+        store(file, answers, [len(prompt) for prompt in prompt_ids], drawn)
 
 
 def main() -> None:

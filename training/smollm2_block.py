@@ -167,13 +167,13 @@ def real_states(network: Any, blocks: Blocks) -> tuple[Tensor, list[tuple[Tensor
     out = network.model(blocks.ids, past_key_values=cache, use_cache=True)
     (_, n, f), T = blocks.filled.shape, blocks.ids.shape[1]
     if f:
-        place = (blocks.anchors[..., None] + blocks.filled).flatten(1)
-        number = torch.arange(n, device=place.device).repeat_interleave(f)
-        text = torch.arange(T, device=place.device) <= blocks.anchors.repeat_interleave(f, 1)[..., None]
-        own = (number[:, None] == number) & (place[:, None] <= place[..., None])
-        seen = torch.cat([text, own], -1)[:, None]
-        ids = blocks.ids.gather(1, place.clamp(max=T - 1))
-        network.model(ids, attention_mask=additive(seen), position_ids=place, past_key_values=cache, use_cache=True)
+        positions = (blocks.anchors[..., None] + blocks.filled).flatten(1)
+        number = torch.arange(n, device=positions.device).repeat_interleave(f)
+        text = torch.arange(T, device=positions.device) <= blocks.anchors.repeat_interleave(f, 1)[..., None]
+        visible = (number[:, None] == number) & (positions[:, None] <= positions[..., None])
+        seen = torch.cat([text, visible], -1)[:, None]
+        ids = blocks.ids.gather(1, positions.clamp(max=T - 1))
+        network.model(ids, attention_mask=additive(seen), position_ids=positions, past_key_values=cache, use_cache=True)
     return out.last_hidden_state, [(layer.keys, layer.values) for layer in cache.layers]
 
 
@@ -200,10 +200,10 @@ def mask_states(network: Any, adapter: Adapter, blocks: Blocks, stored: Sequence
     seen = torch.arange(T, device=x.device) <= blocks.anchors[..., None]
     hidden = additive(seen)[:, None, :, None]
     for layer, lora, (keys, values) in zip(network.model.layers, adapter.layers, stored, strict=False):
-        attention, mlp, own = layer.self_attn, layer.mlp, lora
+        attention, mlp, layer_lora = layer.self_attn, layer.mlp, lora
         h = layer.input_layernorm(x)
         q, k, v = (
-            own[name](h, getattr(attention, name)).unflatten(-1, (-1, attention.head_dim)).transpose(1, 2)
+            layer_lora[name](h, getattr(attention, name)).unflatten(-1, (-1, attention.head_dim)).transpose(1, 2)
             for name in ATTENTION[:3]
         )
         q, k = apply_rotary_pos_emb(q, k, *turn)
@@ -218,19 +218,23 @@ def mask_states(network: Any, adapter: Adapter, blocks: Blocks, stored: Sequence
         weights = scores.softmax(-1)
         out = (weights[..., :T].flatten(2, 3) @ values[:, :, :T]).unflatten(2, (n, -1)) + weights[..., T:] @ v
         out = out.unflatten(3, (-1, m)).permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
-        x = x + own["o_proj"](out, attention.o_proj)
+        x = x + layer_lora["o_proj"](out, attention.o_proj)
         h = layer.post_attention_layernorm(x)
-        h = F.silu(own["gate_proj"](h, mlp.gate_proj)) * own["up_proj"](h, mlp.up_proj)
-        x = x + own["down_proj"](h, mlp.down_proj)
+        h = F.silu(layer_lora["gate_proj"](h, mlp.gate_proj)) * layer_lora["up_proj"](h, mlp.up_proj)
+        x = x + layer_lora["down_proj"](h, mlp.down_proj)
     return network.model.norm(x).unflatten(1, (n, m))  # type: ignore[no-any-return]
 
 
-def read_texts(path: Path, held: bool) -> list[Text]:
+def read_texts(path: Path, held_out: bool) -> list[Text]:
     """Read the answers to learn from, or those that are held out, of a file of `training.smollm2_block_answers`."""
     columns = load_file(path)
     texts = columns["ids"].to(torch.int32).split(columns["lengths"].tolist())
     rows = zip(texts, columns["prompts"].tolist(), columns["sampled"].tolist(), columns["held"].tolist(), strict=True)
-    return [Text(ids, prompt, sampled) for ids, prompt, sampled, own in rows if own == held and len(ids) > prompt + 2]
+    return [
+        Text(ids, prompt, sampled)
+        for ids, prompt, sampled, is_held_out in rows
+        if is_held_out == held_out and len(ids) > prompt + 2
+    ]
 
 
 def batches(texts: Sequence[Text], size: int, seed: int) -> Iterator[list[Text]]:
@@ -240,9 +244,9 @@ def batches(texts: Sequence[Text], size: int, seed: int) -> Iterator[list[Text]]
         generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
         order = torch.randperm(len(texts), generator=generator).split(max(SORTED, size))
         parts = [sorted(part.tolist(), key=lambda i: len(texts[i].ids)) for part in order]
-        made = [part[i : i + size] for part in parts for i in range(0, len(part), size)]
-        for i in torch.randperm(len(made), generator=generator).tolist():
-            yield [texts[number] for number in made[i]]
+        groups = [part[i : i + size] for part in parts for i in range(0, len(part), size)]
+        for i in torch.randperm(len(groups), generator=generator).tolist():
+            yield [texts[number] for number in groups[i]]
         epoch += 1
 
 
@@ -301,14 +305,14 @@ def loss_of(network: Any, adapter: Adapter, blocks: Blocks) -> Tensor:
     p, tokens = log_p.exp()[which], tokens[which]
     logits = F.linear(mask_states(network, adapter, blocks, stored)[wanted], head)
     log_q = logits.gather(-1, tokens) - logits.logsumexp(-1, keepdim=True)
-    rest = (1 - log_q.exp().sum(-1)).clamp(min=1e-6).log()
-    losses = -(p * log_q).sum(-1) - (1 - p.sum(-1)).clamp(min=0) * rest
+    remainder = (1 - log_q.exp().sum(-1)).clamp(min=1e-6).log()
+    losses = -(p * log_q).sum(-1) - (1 - p.sum(-1)).clamp(min=0) * remainder
     weights = DECAY ** (blocks.distances[wanted] - 1).float()
     return (losses * weights).sum() / weights.sum()
 
 
 @torch.no_grad()
-def evaluate(network: Any, adapter: Adapter, texts: Sequence[Text], shift: bool, every: int) -> dict[str, float]:
+def evaluate(network: Any, adapter: Adapter, texts: Sequence[Text], shift: bool, interval: int) -> dict[str, float]:
     """Compare blocks of EVAL_BLOCK tokens, none of which is known, with the base model.
 
     Args:
@@ -316,7 +320,7 @@ def evaluate(network: Any, adapter: Adapter, texts: Sequence[Text], shift: bool,
         adapter: Its adapter.
         texts: Held-out answers.
         shift: Whether a mask predicts the token after it.
-        every: Distance between anchors, in tokens.
+        interval: Distance between anchors, in tokens.
 
     Returns:
         For every position of a block, from 1: `greedy_i`, how often the likeliest token is the base model's, in greedy
@@ -325,19 +329,19 @@ def evaluate(network: Any, adapter: Adapter, texts: Sequence[Text], shift: bool,
     head, masks = network.lm_head.weight, EVAL_BLOCK - shift
     totals = torch.zeros(2, EVAL_BLOCK + 1, 2, dtype=torch.float64)
     for text in texts:
-        anchors = torch.arange(text.prompt - 1, len(text.ids) - 2, every)[None]
+        anchors = torch.arange(text.prompt - 1, len(text.ids) - 2, interval)[None]
         if not anchors.shape[1]:
             continue
         offsets = torch.arange(1, masks + 1).expand(1, anchors.shape[1], -1)
         blocks = make_blocks([text], anchors, offsets[..., :0], offsets, shift)
         last, stored = real_states(network, blocks)
-        own = mask_states(network, adapter, blocks, stored)[blocks.wanted]
+        states = mask_states(network, adapter, blocks, stored)[blocks.wanted]
         p = F.linear(last[0, blocks.teachers[blocks.wanted]], head).softmax(-1)
-        q = F.linear(own, head).softmax(-1)
+        q = F.linear(states, head).softmax(-1)
         same = torch.minimum(p, q).sum(-1) if text.sampled else (p.argmax(-1) == q.argmax(-1)).float()
-        place = (blocks.masks[blocks.wanted] + shift).cpu()
+        positions = (blocks.masks[blocks.wanted] + shift).cpu()
         sums = torch.stack([same, torch.ones_like(same)], -1).double().cpu()
-        totals[int(text.sampled)].index_add_(0, place, sums)
+        totals[int(text.sampled)].index_add_(0, positions, sums)
     rates = totals[..., 0] / totals[..., 1].clamp(min=1)
     return {
         f"{name}_{i}": round(float(rates[kind, i]), 4)
@@ -346,17 +350,19 @@ def evaluate(network: Any, adapter: Adapter, texts: Sequence[Text], shift: bool,
     }
 
 
-def train(run: Run, network: Any, texts: Sequence[Text], held: Sequence[Text], shift: bool, seed: int) -> None:
+def train(run: Run, network: Any, texts: Sequence[Text], held_out: Sequence[Text], shift: bool, seed: int) -> None:
     """Train until the budget is used up."""
     adapter, size = run.model, max(1, run.preset.batch // MASKS_PER_TEXT)
     assert isinstance(adapter, Adapter)
     plan = batches(texts, size, seed)
     for _ in range(run.step):
         next(plan)
-    few = held[:: max(1, len(held) // EVAL_ANSWERS)]
+    sample = held_out[:: max(1, len(held_out) // EVAL_ANSWERS)]
     for step in run.steps():
         if step and step % EVAL_EVERY == 0:
-            print(f"step {step}, {run.seconds / 60:.1f} min: {evaluate(network, adapter, few, shift, 6)}", flush=True)
+            print(
+                f"step {step}, {run.seconds / 60:.1f} min: {evaluate(network, adapter, sample, shift, 6)}", flush=True
+            )
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
         run.update(loss_of(network, adapter, draw_blocks(next(plan), run.preset.batch, shift, generator)))
 
@@ -383,10 +389,10 @@ def main() -> None:
     adapter = Adapter(network, options.rank, options.layers).to(device())
     optimizer = torch.optim.AdamW(adapter.parameters(), lr=preset.lr, weight_decay=0.0, betas=(0.9, 0.98))
     run, shift = Run(name, adapter, [optimizer], preset), not options.aligned
-    texts, held = (read_texts(options.data, own) for own in (False, True))
+    texts, held_out = (read_texts(options.data, is_held_out) for is_held_out in (False, True))
     run.resume(options)
     if not options.export_only:
-        train(run, network, texts, held, shift, options.seed)
+        train(run, network, texts, held_out, shift, options.seed)
     adapter.bfloat16().float()  # the weights that are written are measured
     metadata = {
         "base": BASE,
@@ -400,7 +406,7 @@ def main() -> None:
     output = options.output or cache_dir() / f"{name}.safetensors"
     adapter.save(output, metadata)
     print(f"{output}: {output.stat().st_size} bytes, {metadata}", flush=True)
-    print(f"{len(held)} held-out answers: {evaluate(network, adapter, held, shift, 8)}")
+    print(f"{len(held_out)} held-out answers: {evaluate(network, adapter, held_out, shift, 8)}")
 
 
 if __name__ == "__main__":

@@ -186,10 +186,10 @@ def library(modules: Sequence[str] = MODULES) -> list[tuple[str, str, str]]:
     return [found[name] for name in sorted(found)]
 
 
-def varied_prompts(held: bool, modules: Sequence[str] = MODULES) -> Iterator[str]:
+def varied_prompts(held_out: bool, modules: Sequence[str] = MODULES) -> Iterator[str]:
     """Yield prompts without end, all different: of `smollm2_answers` and about functions of modules, two to one."""
-    rng, seen, shared = Random(7 + held), set[str](), prompts(held)
-    functions = [one for i, one in enumerate(library(modules)) if (i % HELD == 0) == held]
+    rng, seen, shared = Random(7 + held_out), set[str](), prompts(held_out)
+    functions = [one for i, one in enumerate(library(modules)) if (i % HELD == 0) == held_out]
     while True:
         if rng.random() < 2 / 3:
             yield next(shared)
@@ -202,32 +202,32 @@ def varied_prompts(held: bool, modules: Sequence[str] = MODULES) -> Iterator[str
             yield prompt
 
 
-def write_shards(held: bool, numbers: Sequence[int], total: int) -> None:
+def write_shards(held_out: bool, numbers: Sequence[int], total: int) -> None:
     """Write those of some shards that are missing.
 
     Args:
-        held: Whether to use held-out words and functions.
+        held_out: Whether to use held-out words and functions.
         numbers: Of the shards.
         total: Shards that the prompts are drawn for, which is part of what makes them reproducible.
     """
     model: Any = load_model(MODEL, "cpu")
     network = AutoModelForCausalLM.from_pretrained(download_dir(MODEL), dtype=torch.float32).eval()
-    writer, texts, asked = Writer(network, model.ends, ()), varied_prompts(held), list[Sequence[int]]()
-    while len(asked) < total * ROWS:
+    writer, texts, prompts = Writer(network, model.ends, ()), varied_prompts(held_out), list[Sequence[int]]()
+    while len(prompts) < total * ROWS:
         prompt = model.make_task(next(texts), Config()).prompt_ids
         if len(prompt) <= MAX_PROMPT:
-            asked.append(prompt)
-    for start in range(0, len(asked), SORTED_SHARDS * ROWS):
-        asked[start : start + SORTED_SHARDS * ROWS] = sorted(asked[start : start + SORTED_SHARDS * ROWS], key=len)
+            prompts.append(prompt)
+    for start in range(0, len(prompts), SORTED_SHARDS * ROWS):
+        prompts[start : start + SORTED_SHARDS * ROWS] = sorted(prompts[start : start + SORTED_SHARDS * ROWS], key=len)
     for number in numbers:
-        file = FOLDER / f"{'held' if held else 'train'}-{number:04d}.safetensors"
+        file = FOLDER / f"{'held_out' if held_out else 'train'}-{number:04d}.safetensors"
         if file.exists():
             continue
-        generator = torch.Generator().manual_seed(2 * number + held)
+        generator = torch.Generator().manual_seed(2 * number + held_out)
         sampled = torch.rand(ROWS, generator=generator) < 0.5
-        part = asked[number * ROWS : (number + 1) * ROWS]
-        made = writer.write(part, sampled, MAX_ANSWER, MIN_ROWS, generator)
-        store(file, [ids for ids, _ in made], [len(prompt) for prompt in part], sampled)
+        part = prompts[number * ROWS : (number + 1) * ROWS]
+        answers = writer.write(part, sampled, MAX_ANSWER, MIN_ROWS, generator)
+        store(file, [ids for ids, _ in answers], [len(prompt) for prompt in part], sampled)
 
 
 def store(file: Path, texts: Sequence[Tensor], prompts: Sequence[int], sampled: Tensor) -> None:
@@ -260,8 +260,8 @@ def pack(path: Path) -> None:
         raise SystemExit(f"{FOLDER} has no answers; run: python -m training.smollm2_block_answers")
     columns = {name: torch.cat([shard[name] for shard in shards]) for name in sorted(shards[0])}
     rows = [len(shard["lengths"]) for shard in shards]
-    held = torch.tensor([file.name.startswith("held") for file in files])
-    columns["held"] = held.repeat_interleave(torch.tensor(rows))
+    held_out = torch.tensor([file.name.startswith("held") for file in files])
+    columns["held"] = held_out.repeat_interleave(torch.tensor(rows))
     with atomic_path(path) as part:
         save_file(columns, part)
     print(f"{path}: {len(columns['held'])} answers, {len(columns['ids'])} tokens with their prompts")

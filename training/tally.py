@@ -46,20 +46,22 @@ LENGTH: Final = LINE * MAX_EVENTS + 16
 def words() -> list[str]:
     """All tokens but the special ones: digits, words, with a blank before them but at the start of a line."""
     pairs = [pair for verbs in tally.VERBS.values() for pair in verbs]
-    said = [*(word for pair in (*pairs, *tally.MAKES) for word in pair), *tally.BEHIND["+"], *tally.BEHIND["-"]]
-    said += [*tally.LINKS, *tally.ENDS, *tally.DIGITS, *tally.NAMES, tally.ALSO]
+    vocabulary = [*(word for pair in (*pairs, *tally.MAKES) for word in pair), *tally.BEHIND["+"], *tally.BEHIND["-"]]
+    vocabulary += [*tally.LINKS, *tally.ENDS, *tally.DIGITS, *tally.NAMES, tally.ALSO]
     changes = [f" {sign}{amount}" for sign in "+-" for amount in range(1, MOST + 1)]
     digits = [*map(str, range(10)), *(f" {digit}" for digit in range(10))]
-    return [*digits, ":", *changes, *tally.OPENINGS, *(f" {word}" for word in said), "\n"]
+    return [*digits, ":", *changes, *tally.OPENINGS, *(f" {word}" for word in vocabulary), "\n"]
 
 
 def new_tokenizer() -> Tokenizer:
     """A token a word, a digit, and an event's sign and amount."""
-    made = Tokenizer(models.WordLevel({name: i for i, name in enumerate([PAD, END, MASK, *words()])}, unk_token=PAD))
-    made.pre_tokenizer = pre_tokenizers.Split(Regex(r" ?[A-Za-z]+| [+-]\d| ?\d|:|\n"), "isolated")
-    made.decoder = decoders.Fuse()
-    made.add_special_tokens([PAD, END, MASK])
-    return made
+    tokenizer = Tokenizer(
+        models.WordLevel({name: i for i, name in enumerate([PAD, END, MASK, *words()])}, unk_token=PAD)
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r" ?[A-Za-z]+| [+-]\d| ?\d|:|\n"), "isolated")
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.add_special_tokens([PAD, END, MASK])
+    return tokenizer
 
 
 def encoder() -> Tokenizer:
@@ -69,11 +71,11 @@ def encoder() -> Tokenizer:
 
 def batch(step: int, size: int, seed: int) -> tuple[Tensor, Tensor]:
     """Token rows [size, L] for a step of training, filled up with <end>, and prompt lengths [size]."""
-    dice, made = Random(f"{seed} {step}"), encoder()
-    events, end = dice.randint(MIN_EVENTS, MAX_EVENTS), token_id(made, END)
+    dice, tokenizer = Random(f"{seed} {step}"), encoder()
+    events, end = dice.randint(MIN_EVENTS, MAX_EVENTS), token_id(tokenizer, END)
     stories = [draw(dice, events) for _ in range(size)]
-    prompts = [made.encode(f"{story.prompt}\n").ids for story in stories]
-    answers = [made.encode(story.write(dice)).ids for story in stories]
+    prompts = [tokenizer.encode(f"{story.prompt}\n").ids for story in stories]
+    answers = [tokenizer.encode(story.write(dice)).ids for story in stories]
     # Padded to whole blocks: one is learnt up to its end, whatever the last one holds after the answer.
     length = -(-(len(prompts[0]) + LINE * events + 1) // BLOCK) * BLOCK
     rows = [[*a, *b] + [end] * (length - len(a) - len(b)) for a, b in zip(prompts, answers, strict=True)]
@@ -97,7 +99,7 @@ def main() -> None:
     run = Run(f"tally-{options.name}", model, muon(model, model.model.layers, preset.lr), preset)
     seed, noise = options.seed, Noise(kind, tokenizer)
     run.carry_out(options, lambda: train(run, model, noise, seed, lambda step: batch(step, preset.batch, seed)))
-    export(run, kind, model, DATA, lambda made: measure(made, kind), options)
+    export(run, kind, model, DATA, lambda exported: measure(exported, kind), options)
 
 
 def measure(model: Qwen3ForCausalLM, kind: Recipe) -> dict[str, Any]:

@@ -69,9 +69,9 @@ def problems(split: str) -> Iterator[Problem]:
     while True:
         rng = Random(seed)
         template = rng.choice(TEMPLATES)
-        made = generators[template](rng, 1.0)
-        solution = made["metadata"]["answer_cot"]
-        texts = (re.sub(r"[ \t]+", " ", text).strip() for text in (made["question"], solution, made["answer"]))
+        problem = generators[template](rng, 1.0)
+        solution = problem["metadata"]["answer_cot"]
+        texts = (re.sub(r"[ \t]+", " ", text).strip() for text in (problem["question"], solution, problem["answer"]))
         yield Problem(template, *texts)
         seed += 1
 
@@ -146,18 +146,18 @@ def make() -> None:
     tokenizer.save(str(TOKENIZER))
     others = distinct("held-out", 2 * HELD_OUT, frozenset(problem.question for problem in training))
     counts = [[len(tokenizer.encode(text).ids) for text in (prompt_of(one), one.solution)] for one in others]
-    kept = [problem for problem, count in zip(others, counts, strict=True) if fits(*count)][:HELD_OUT]
-    for problem in kept:
+    fitting = [problem for problem, count in zip(others, counts, strict=True) if fits(*count)][:HELD_OUT]
+    for problem in fitting:
         if not is_correct(problem.solution, problem.answer):
             raise ValueError(f"the solution of {problem} does not end in its answer")
-    PATH.write_text(json.dumps([asdict(problem) for problem in kept], indent=0) + "\n", encoding="utf-8")
+    PATH.write_text(json.dumps([asdict(problem) for problem in fitting], indent=0) + "\n", encoding="utf-8")
     rows, lengths = encode(training, tokenizer)
     cache_dir().mkdir(parents=True, exist_ok=True)
     np.savez(cache_dir() / f"text-{TRAINING}-{LENGTH}.npz", rows=rows, lengths=lengths)
     longest = int((rows != token_id(tokenizer, END)).sum(1).max()) + 1
     print(f"{len(rows)} of {TRAINING} training problems fit; the longest has {longest} tokens")
     print(f"prompts have {lengths.min()} to {lengths.max()} tokens; the vocabulary {tokenizer.get_vocab_size()}")
-    print(f"{len(kept)} held-out problems, none of them among the training questions")
+    print(f"{len(fitting)} held-out problems, none of them among the training questions")
 
 
 def main() -> None:
@@ -171,7 +171,7 @@ def main() -> None:
     run = Run(f"text-{options.name}", model, muon(model, model.model.layers, preset.lr), preset)
     seed, noise = options.seed, Noise(kind, tokenizer, WINDOW)
     run.carry_out(options, lambda: train(run, model, noise, seed, lessons(preset.batch, seed)))
-    export(run, kind, model, DATA, lambda made: measure(made, kind, tokenizer), options)
+    export(run, kind, model, DATA, lambda exported: measure(exported, kind, tokenizer), options)
 
 
 def lessons(size: int, seed: int) -> Callable[[int], tuple[Tensor, Tensor]]:

@@ -185,10 +185,10 @@ def muon(model: nn.Module, layers: nn.Module, lr: float) -> list[torch.optim.Opt
     """Muon on the matrices of the layers, AdamW on all else: embeddings, norms and head."""
     matrices = [p for p in layers.parameters() if p.ndim == 2]
     inside = {id(p) for p in matrices}
-    rest = [p for p in model.parameters() if id(p) not in inside]
+    others = [p for p in model.parameters() if id(p) not in inside]
     return [
         torch.optim.Muon(matrices, lr=lr, weight_decay=0.05, adjust_lr_fn="match_rms_adamw", ns_steps=4),
-        torch.optim.AdamW(rest, lr=lr, weight_decay=0.0, betas=(0.9, 0.95)),
+        torch.optim.AdamW(others, lr=lr, weight_decay=0.0, betas=(0.9, 0.95)),
     ]
 
 
@@ -267,8 +267,8 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
 def with_reads(folder: Path, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of the manifest with the hashes of files in its folder and of the tokenizer of its family, if any."""
     files = [*(folder / name).rglob("*"), folder / f"{name.partition('-')[0]}-tokenizer.json"]
-    own = [path for path in files if path.is_file() and path.suffix != ".safetensors"]
-    shown = sorted(path for path in own if not path.name.startswith("."))
+    read_files = [path for path in files if path.is_file() and path.suffix != ".safetensors"]
+    shown = sorted(path for path in read_files if not path.name.startswith("."))
     reads = {path.relative_to(folder).as_posix(): sha256(path) for path in shown}
-    kept = {key: value for key, value in manifest[name].items() if key != READS}
-    return {**kept, READS: reads} if reads else kept
+    entry = {key: value for key, value in manifest[name].items() if key != READS}
+    return {**entry, READS: reads} if reads else entry

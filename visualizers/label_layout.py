@@ -24,7 +24,7 @@ class Box(NamedTuple):
         return across and self.bottom < other.top and other.bottom < self.top
 
 
-def place_labels(
+def arrange_labels(
     points: Sequence[tuple[float, float]],
     wanted: Iterable[tuple[int, str, str]],
     *,
@@ -55,10 +55,10 @@ def place_labels(
     return placed
 
 
-def _label(point: tuple[float, float], width: float, place: str) -> Box:
+def _label(point: tuple[float, float], width: float, align: str) -> Box:
     """The box of a label of some width next to a point, as plotly places it."""
     x, y = point
-    side = place.split()[1]
+    side = align.split()[1]
     left = {"right": x + _ACROSS, "left": x - _ACROSS - width, "center": x - width / 2}[side]
-    bottom = y + _UP if place.startswith("top") else y - _UP - _LINE
+    bottom = y + _UP if align.startswith("top") else y - _UP - _LINE
     return Box(left, left + width, bottom, bottom + _LINE)

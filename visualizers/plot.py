@@ -40,8 +40,8 @@ def curve(figure: go.Figure, index: int, name: str, points: Points, hover: str, 
     `hover` is the template of what hovering says; `more` is for plotly and overrides the look, see `error_bars` and
     `in_panel`.
     """
-    own = series(index)
-    look: Look = {"mode": "lines+markers", "line": own.line, "marker": own.marker(9), **more}
+    values = series(index)
+    look: Look = {"mode": "lines+markers", "line": values.line, "marker": values.marker(9), **more}
     figure.add_scatter(x=points[0], y=points[1], name=name, hovertemplate=hover, **look)
 
 

@@ -30,7 +30,7 @@ def scd(seeds: int) -> dict[str, list[Effect]]:
     """
     alone, maximal, gumbel = (_runs(seeds, coupling=name) for name in ("none", "maximal", "gumbel"))
     half = _runs(seeds, coupling="maximal", alpha=0.5)
-    without, most, own, halved = (
+    without, with_most, unhalved, halved = (
         [float(trace.summary.forwards) for trace in traces] for traces in (alone, maximal, gumbel, half)
     )
     changed = [_changed(trace) for trace in alone]
@@ -45,15 +45,15 @@ def scd(seeds: int) -> dict[str, list[Effect]]:
             difference("β of old drafts, coupled over uncoupled", map(_old, maximal), map(_old, alone)),
         ],
         "Fig. 5": [
-            difference("passes, α = 0.5 over 1", halved, most),
+            difference("passes, α = 0.5 over 1", halved, with_most),
             difference("passes, α = 0 over 0.5", without, halved),
         ],
         "Fig. 6": [one, difference("three apart, MC-SJD over GS-SJD", far, near)],
         "Table 1": [
-            difference("passes, SJD over MC-SJD", without, most),
-            difference("passes, SJD over GS-SJD", without, own),
+            difference("passes, SJD over MC-SJD", without, with_most),
+            difference("passes, SJD over GS-SJD", without, unhalved),
         ],
-        "Tables 1, 2": [difference("passes, MC-SJD over GS-SJD", most, own)],
+        "Tables 1, 2": [difference("passes, MC-SJD over GS-SJD", with_most, unhalved)],
     }
 
 
@@ -187,19 +187,19 @@ def cspd(seeds: int) -> dict[str, list[Effect]]:
     aligned, apart = (_acceptance(_field(seeds, align=align, **wide)) for align in (True, False))
     pictures = max(seeds // 8, 2)
     paper, loose = (_patches("cspd", pictures, mode="paper", align=align) for align in (True, False))
-    whole = _patches("cspd-block", pictures)
-    few, many = (_shares(_field(seeds, gamma=gamma)) for gamma in (2, 8))
+    whole_paths = _patches("cspd-block", pictures)
+    short, many = (_shares(_field(seeds, gamma=gamma)) for gamma in (2, 8))
     return {
         "Table 4": [
             difference("acceptance, closed-form field, γ = 4", aligned, apart),
             difference("patches, γ = 4", paper, loose),
         ],
         "Table 6": [
-            difference("acceptance of patches, two aligned paths over whole paths", paper, whole),
+            difference("acceptance of patches, two aligned paths over whole paths", paper, whole_paths),
             difference("over two paths that are not aligned", paper, loose),
         ],
         "Table 1, acceptance": [difference("acceptance of patches, over 0.1", paper, [0.1] * len(paper))],
-        "Fig. 8": [difference("share, γ = 2 over 8", few, many)],
+        "Fig. 8": [difference("share, γ = 2 over 8", short, many)],
         "Table 9": [
             _masked("pictures as asked, %, one token per step over 64", "as_asked", 64),
             _masked("Fréchet-like distance, 64 tokens per step over one", "frechet_like", 64),

@@ -92,10 +92,10 @@ def sample_modes(
             sums += torch.stack([part.sum().double() for part in (drawn.accepted, drawn.tries, drawn.capped)])
             yield k * TOKENS + first + _AT_ONCE
         cells[mode] = counts / TOKENS
-        kept, tries, capped = sums.tolist()
-        rejected = TOKENS - kept
+        num_kept, tries, capped = sums.tolist()
+        rejected = TOKENS - num_kept
         distances = [f"{total_variation(cells[mode], other):.3f}" for other in (target, draft)]
-        line: list[Any] = [mode, f"{100 * kept / TOKENS:.1f} %", *distances]
+        line: list[Any] = [mode, f"{100 * num_kept / TOKENS:.1f} %", *distances]
         line += [f"{tries / rejected:.1f}" if rejected else None, f"{100 * capped / TOKENS:.2f} %"]
         lines.append(tuple(line) if mode != "vanilla" else (mode, None, *distances, None, None))
     judged = {

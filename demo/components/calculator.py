@@ -101,14 +101,14 @@ class CalculatorPanel:
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Compute and draw the answer, or show the problem and keep the last answer."""
-        given = {name: values[control] for name, control in self.fields.items()}
+        plan_values = {name: values[control] for name, control in self.fields.items()}
         try:
-            plan = _plan(given)
+            plan = _plan(plan_values)
         except HardwareError as error:
             return {self.problem: notice("error", str(error), "This cannot be computed.")}
         figure = calculator_figure.draw(Calculation(plan, self.measured.get(values[self.pair]), reported_near(plan)))
         shown = self.panel.show(calculator_figure, figure, values[self.site.look], request)
-        link = "" if plan == _FIRST else calculator_link(given)
+        link = "" if plan == _FIRST else calculator_link(plan_values)
         words = {self.answer: description(plan), self.problem: {}, self.devices: curves_of(plan), self.rows: rows(plan)}
         return {**words, self.link: link, **shown}
 
@@ -124,9 +124,9 @@ class CalculatorPanel:
             plan = _plan({name: control.value for name, control in self.fields.items()} | dict(values))
         except HardwareError as error:
             raise ConfigError(str(error)) from None
-        own = {"target": values.get("target"), "draft": values.get("draft"), "device": plan.device.name}
-        own["engine"] = plan.engine.name
-        return {self.fields[name]: own.get(name, getattr(plan, name)) for name in values}
+        plan_fields = {"target": values.get("target"), "draft": values.get("draft"), "device": plan.device.name}
+        plan_fields["engine"] = plan.engine.name
+        return {self.fields[name]: plan_fields.get(name, getattr(plan, name)) for name in values}
 
 
 def _choice(label: str, names: Iterable[str], value: str, **more: Any) -> gr.Dropdown:
@@ -147,7 +147,7 @@ def _plan(values: Mapping[str, Any]) -> SpeedupModel:
             problem = "is empty" if values[field] in (None, "") else f"{values[field]!r:.40} is not a number"
             raise HardwareError(f"{field}: {problem}; give a whole number.") from None
 
-    def whole(field: str) -> int:
+    def integer(field: str) -> int:
         value = number(field)
         return int(value) if isfinite(value) else -1  # out of every range
 
@@ -158,9 +158,9 @@ def _plan(values: Mapping[str, Any]) -> SpeedupModel:
         target=read_size("target", str(values["target"])),
         draft=None if draft == _NONE else read_size("draft", draft),
         acceptance=number("acceptance"),
-        drafts=whole("drafts"),
-        batch=whole("batch"),
-        context=whole("context"),
+        drafts=integer("drafts"),
+        batch=integer("batch"),
+        context=integer("context"),
     )
 
 
@@ -264,11 +264,11 @@ small { font-size: 12px; }
 def curves_of(plan: SpeedupModel) -> dict[str, Any]:
     """The value of the curves, in the order of `DEVICES`: names, numbers, and both in words."""
     curves = device_curves(plan)
-    most = max((speed for each in curves for speed in each.speeds.values()), default=1.0)
+    fastest = max((speed for each in curves for speed in each.speeds.values()), default=1.0)
     return {
         "chosen": plan.device.name,
         "longest": MAX_DRAFTS,
-        "most": max(1.0, most),
+        "most": max(1.0, fastest),
         "curves": [
             {
                 "device": each.device,

@@ -74,10 +74,10 @@ class ClipPanel:
             prompt = model.prompt_for(values[self.upload] or b"")
         except (ConfigError, ModelError) as error:
             return update | {self.problem: notice("error", str(error), "This clip cannot be continued.")}
-        own = Card("your clip", "as the model sees it", image=moving(model, prompt))
+        uploaded_card = Card("your clip", "as the model sees it", image=moving(model, prompt))
         return update | {
             self.prompt: prompt,
-            self.cards: values_of([*_cards(values[self.model]), own]),
+            self.cards: values_of([*_cards(values[self.model]), uploaded_card]),
             self.problem: {},
         }
 
@@ -90,8 +90,8 @@ def _loaded(model_id: str) -> ClipModel:
 
 @cache
 def _cards(model_id: str) -> Sequence[Card]:
-    if (kept := cards_file(model_id)).is_file():
-        return [Card(*one) for one in json.loads(kept.read_bytes())]
+    if (cards := cards_file(model_id)).is_file():
+        return [Card(*one) for one in json.loads(cards.read_bytes())]
     return drawn(model_id)
 
 

@@ -36,15 +36,15 @@ class CounterfactualPanel:
         """
         self.site, self.viewer = site, viewer
         self.recorded = list({path.parent for one in recordings for path in one.paths})
-        self.asked = gr.State(None)
+        self.question = gr.State(None)
         """Message of the player, not yet parsed."""
         self.turned = gr.State({})
         """Overrides that led to a trace, by the URL of the trace."""
         self.stop = gr.Button("Stop", elem_id="stop-what-if", variant="stop", scale=1, min_width=110, visible=False)
-        asked = viewer.supposed(_sent, None, self.asked, **AT_ONCE_LATEST)
+        decoding = viewer.supposed(_sent, None, self.question, **AT_ONCE_LATEST)
         work = queued(site, viewer, "what-if", self.decode, shows={self.stop: gr.update(visible=True)})
-        reads, changes = {self.asked, self.turned}, [viewer, self.turned, self.stop]
-        self.decoding = asked.then(work, reads, changes, **COMPUTE, **LATEST)
+        reads, changes = {self.question, self.turned}, [viewer, self.turned, self.stop]
+        self.decoding = decoding.then(work, reads, changes, **COMPUTE, **LATEST)
         hidden = by_script({self.stop: gr.update(visible=False)})
         self.decoding.then(None, None, [self.stop], js=f"() => ({hidden})()[0]", **QUIET)
         viewer.supposed(None, cancels=[self.decoding], **QUIET)  # only the last change counts
@@ -58,41 +58,41 @@ class CounterfactualPanel:
         Raises:
             ConfigError: If the message cannot come from the player.
         """
-        asked, visitor = values[self.asked], self.site.visitor(request)
-        trace, turn = read_asked(asked, self.site.visitors.root, self.recorded)
-        turned = (*values[self.turned].get(asked["trace"], ()), turn)
-        again, before, why = request_from_trace(trace), trace.steps[: asked["step"]], _NO_MODEL
+        sent, visitor = values[self.question], self.site.visitor(request)
+        trace, turn = read_asked(sent, self.site.visitors.root, self.recorded)
+        turned = (*values[self.turned].get(sent["trace"], ()), turn)
+        again, before, why = request_from_trace(trace), trace.steps[: sent["step"]], _NO_MODEL
         for message in decoded([replace(again, turned=turned)], visitor.stopped, "what-if") if again else ():
             if isinstance(message, RaceEnded):
-                (made,) = message.traces
-                same = all(one.token == other.token for one, other in zip(before, made.steps, strict=False))
-                why = (message.ended if len(made.steps) <= len(before) else "") if same else _OTHERWISE
+                (decoded_trace,) = message.traces
+                same = all(one.token == other.token for one, other in zip(before, decoded_trace.steps, strict=False))
+                why = (message.ended if len(decoded_trace.steps) <= len(before) else "") if same else _OTHERWISE
             yield {}  # ends the work if the client has disconnected
         if why:
             yield {self.viewer: notice("info", _OWN, why)}
         else:
-            (path,) = visitor.keep([made], "what if").paths
-            kept = {**values[self.turned], url(path): turned}
-            yield {self.viewer: counterfactual_message(turn.replacement, path), self.turned: kept}
+            (path,) = visitor.keep([decoded_trace], "what if").paths
+            paths = {**values[self.turned], url(path): turned}
+            yield {self.viewer: counterfactual_message(turn.replacement, path), self.turned: paths}
 
 
 def _sent(event: gr.EventData) -> Any:
     return event._data
 
 
-def read_asked(asked: Any, visitors: Path, recorded: Sequence[Path]) -> tuple[Trace, UniformOverride]:
+def read_asked(sent: Any, visitors: Path, recorded: Sequence[Path]) -> tuple[Trace, UniformOverride]:
     """Return the run that the player names, and the uniform draw to override.
 
     Raises:
         ConfigError: If the message cannot come from the player.
     """
-    given: Any = asked if isinstance(asked, dict) else {}
-    folder, _, file = str(given.get("trace")).removeprefix("traces/").partition("/")
+    fields: Any = sent if isinstance(sent, dict) else {}
+    folder, _, file = str(fields.get("trace")).removeprefix("traces/").partition("/")
     path = trace_file(folder, file, visitors, recorded)
-    index, entry, coin = (given.get(name) for name in ("step", "entry", "coin"))
+    index, entry, coin = (fields.get(name) for name in ("step", "entry", "coin"))
     if path and type(index) is type(entry) is int and type(coin) in (int, float) and 0 <= coin <= 1:
         trace = read(path)
         coins = trace.steps[index].coin if 0 <= index < len(trace.steps) else None
-        if own := coins[entry] if coins and 0 <= entry < len(coins) else None:
-            return trace, UniformOverride(trace.steps[index].position[entry], own, float(coin))
+        if uniform := coins[entry] if coins and 0 <= entry < len(coins) else None:
+            return trace, UniformOverride(trace.steps[index].position[entry], uniform, float(coin))
     raise ConfigError("what-if: unknown uniform draw; drag a draw marker in the player.")

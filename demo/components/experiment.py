@@ -157,7 +157,7 @@ class GridView(ExperimentPanel):
         """Lay it out and connect it; columns are the runs that are selected in `tray`."""
         super().__init__(site)
         self.tray = tray
-        self.kept = gr.State(CurrentTraces())
+        self.stored_runs = gr.State(CurrentTraces())
         """Completed cells, row by row."""
         self.wide = gr.State(1)
         """Number of columns."""
@@ -179,7 +179,7 @@ class GridView(ExperimentPanel):
         self.problem = notice_box(elem_id="grid-problem")
         self.box = card_grid((), _GRID_STYLE, elem_id="grid")
         self.files = Panel(site, "grid-figure", files_alone=True)
-        self.export = ExportPanel(site, "grid", self.kept)
+        self.export = ExportPanel(site, "grid", self.stored_runs)
         self.link = gr.Textbox(visible=False)
         """Form values from a link."""
         self._connect()
@@ -192,10 +192,10 @@ class GridView(ExperimentPanel):
         changed = gr.on([self.prompts.change, self.seeds.input], self.describe, form, described, **AT_ONCE_LATEST)
         changed.then(None, self.link, None, js=_SET_ADDRESS, **AT_ONCE)
         self.examples.select(self.add, form, [self.prompts, *described], **AT_ONCE)
-        shows = [self.problem, self.box, self.wide, self.kept, *self.files.parts, *self.export.parts]
+        shows = [self.problem, self.box, self.wide, self.stored_runs, *self.files.parts, *self.export.parts]
         self.buttons.connect(self.name, self.conduct, {*form, self.site.look}, shows, self.problem)
         self.export.connect(
-            set(), lambda values: (_GRID_FIGURE, None), lambda values: files(values[self.kept].traces())
+            set(), lambda values: (_GRID_FIGURE, None), lambda values: files(values[self.stored_runs].traces())
         )
 
     def offer(self, values: Update) -> Update:
@@ -208,8 +208,8 @@ class GridView(ExperimentPanel):
         prompts = values[self.prompts] or ""
         changes = known.default_prompt != model.default_prompt if known else not prompts.strip()
         if changes:  # prompts of an address stay
-            own = [entry.request.prompt for entry in chosen if entry.request and entry.request.prompt]
-            prompts = "\n".join(list(dict.fromkeys([*own, *_examples(model)]))[:_NUM_INITIAL_PROMPTS])
+            chosen_prompts = [entry.request.prompt for entry in chosen if entry.request and entry.request.prompt]
+            prompts = "\n".join(list(dict.fromkeys([*chosen_prompts, *_examples(model)]))[:_NUM_INITIAL_PROMPTS])
         return {
             self.prompts: gr.update(value=prompts, visible=bool(model.default_prompt)),
             self.words: gr.update(visible=model.default_prompt == DRAWS),
@@ -258,13 +258,13 @@ class GridView(ExperimentPanel):
         """Show each cell as soon as it is complete."""
         finished = results.progress.finished or not results.progress.fraction
         update = self._cells(results, values) if finished else {}
-        return update | (self.export.offered(there=False) if not results.progress.fraction else {})
+        return update | (self.export.offered(visible=False) if not results.progress.fraction else {})
 
     def show_end(self, results: Results, values: Update, request: gr.Request) -> Update:
         """Offer the files of the grid. Gradio may show only the last of several messages: it contains everything."""
         figure, traces = FIGURES[_GRID_FIGURE], results.store.traces
         drawn = self.files.show(figure, figure.draw(traces), values[self.site.look], request)
-        return {**self._cells(results, values), **drawn, **self.export.offered(there=True)}
+        return {**self._cells(results, values), **drawn, **self.export.offered(visible=True)}
 
     def _cells(self, results: Results, values: Update) -> Update:
         assert isinstance(results.store, _FileStore)
@@ -274,12 +274,12 @@ class GridView(ExperimentPanel):
             for outcome in results.store.outcomes
             if outcome.trace
         ]
-        kept = CurrentTraces(results.store.paths, _GRID_ORIGIN)
-        return {self.box: values_of(cells), self.wide: len(columns), self.kept: kept}
+        traces = CurrentTraces(results.store.paths, _GRID_ORIGIN)
+        return {self.box: values_of(cells), self.wide: len(columns), self.stored_runs: traces}
 
     def selected_row(self, values: Update, event: gr.EventData) -> tuple[SelectableRun, ...]:
         """Return the runs of the row whose cell was pressed; raises gr.Error for a cell that is not there any more."""
-        paths: tuple[Path, ...] = values[self.kept].paths
+        paths: tuple[Path, ...] = values[self.stored_runs].paths
         cell, wide = chosen_index(event, len(paths), "cell"), values[self.wide]
         row = paths[cell // wide * wide :][:wide]
         if not all(path.exists() for path in row):

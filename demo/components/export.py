@@ -130,8 +130,8 @@ class AnimationExport(DownloadSlot):
         events: dict[str, Any] = {**COMPUTE, **QUIET}
         for kind, button in buttons.items():
             export = queued(site, self.problem, f"export-{kind}", partial(self.export, kind), stops=False)
-            given: set[Any] = {site.shown, site.look, self.clock}
-            self.save_after(button.click(export, given, self.parts, js=_CLOCK, **events))
+            trigger_inputs: set[Any] = {site.shown, site.look, self.clock}
+            self.save_after(button.click(export, trigger_inputs, self.parts, js=_CLOCK, **events))
 
     def export(self, kind: str, values: Update, request: gr.Request) -> Iterator[Update]:
         """Write the current runs as an animation, and show progress."""
@@ -199,7 +199,7 @@ class ZipDownload(DownloadSlot):
             return
         what = figures[0] if figures is not None and len(figures) == 1 else "figures"
         target = self.site.visitor(request).file(f"{file_stem(traces, what)}.zip")
-        options = replace(options, theme="light", most_bytes=ZIP_BYTES)
+        options = replace(options, theme="light", max_bytes=ZIP_BYTES)
 
         def work(report: Report) -> None:
             write_zip(traces, target, figures=figures, step=step, options=options, report=report)
@@ -218,7 +218,7 @@ class ExportPanel:
             self.width = gr.Dropdown(
                 widths, value="column", label="Figure width", scale=0, min_width=250, elem_id=f"{name}-width"
             )
-            self.every = gr.Checkbox(False, label="Every figure of these runs", scale=0, min_width=220)
+            self.all_figures = gr.Checkbox(False, label="Every figure of these runs", scale=0, min_width=220)
             self.traces = gr.Checkbox(True, label="With the traces", scale=0, min_width=150)
             self.button = gr.Button(
                 "Export .zip", variant="primary", size="sm", scale=0, min_width=130, elem_id=f"{name}-zip"
@@ -229,17 +229,17 @@ class ExportPanel:
 
     def connect(self, chosen: set[Any], figure: Callable[[Update], tuple[str, int | None]], extra: Extra) -> None:
         """Export the figure, name and moment, that `figure` reads off the values of `chosen`; and further files."""
-        given = {self.width, self.every, self.traces, self.shown, *chosen}
+        inputs = {self.width, self.all_figures, self.traces, self.shown, *chosen}
 
         def export(values: Update, request: gr.Request) -> Iterator[Update]:
             """Write the zip and show progress."""
             name, step = figure(values)
             options = ZipOptions(width=values[self.width], traces=bool(values[self.traces]), extra=extra(values))
-            figures = None if values[self.every] else [name]
+            figures = None if values[self.all_figures] else [name]
             yield from self.out.zip(values[self.shown].traces(), figures, step, options, request)
 
-        self.out.save_after(self.button.click(export, given, self.out.parts, **QUIET))
+        self.out.save_after(self.button.click(export, inputs, self.out.parts, **QUIET))
 
-    def offered(self, *, there: bool) -> Update:
+    def offered(self, *, visible: bool) -> Update:
         """Show the button where there is something to export; a file that shows other runs goes."""
-        return {self.row: gr.update(visible=there), **self.out.cleared()}
+        return {self.row: gr.update(visible=visible), **self.out.cleared()}

@@ -127,21 +127,21 @@ class FigureChooser:
         figures = supported(traces) if traces else ()
         if not figures:
             hidden = {part: gr.update(visible=False) for part in (self.name, self.scope, self.step)}
-            return {**hidden, **self.panel.hide(""), **self.export.offered(there=False)}
+            return {**hidden, **self.panel.hide(""), **self.export.offered(visible=False)}
         names = [figure.name for figure in figures]
         name = next((one for one in (values[self.name], self.first) if one in names), names[0])
         value = {} if name == values[self.name] else {"value": name}  # another may be chosen by now
         offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], visible=True) | value
         at = values | {self.step: min(len(trace.steps) for trace in traces) // 2}
         drawn = self._draw(FIGURES[name], traces, at, request)
-        return {self.name: offered, **drawn, **self.export.offered(there=True)}
+        return {self.name: offered, **drawn, **self.export.offered(visible=True)}
 
     def chosen(self, values: Update) -> tuple[str, int | None]:
         """The figure that is chosen, and the moment it shows; None for its own choice."""
         name = str(values[self.name])
         figure = FIGURES.get(name)
         last = max((len(trace.steps) for trace in values[self.shown].traces()), default=0)
-        moment = figure is not None and figure.takes_step and not (figure.whole and values[self.scope] != _ONE)
+        moment = figure is not None and figure.takes_step and not (figure.whole_run and values[self.scope] != _ONE)
         return name, _moment(values[self.step], last) if moment else None
 
     def choose(self, values: Update, request: gr.Request) -> Update:
@@ -155,11 +155,11 @@ class FigureChooser:
     def _draw(self, figure: Figure, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         last = max(len(trace.steps) for trace in traces)
         at = _moment(values[self.step], last)
-        whole = figure.whole and values[self.scope] != _ONE
-        drawn = figure.draw(traces, step=at if figure.takes_step and not whole else None)
-        slider = gr.update(visible=figure.takes_step and not whole, maximum=max(last, 1), value=at)
+        whole_figure = figure.whole_run and values[self.scope] != _ONE
+        drawn = figure.draw(traces, step=at if figure.takes_step and not whole_figure else None)
+        slider = gr.update(visible=figure.takes_step and not whole_figure, maximum=max(last, 1), value=at)
         return {
-            self.scope: gr.update(visible=figure.takes_step and figure.whole),
+            self.scope: gr.update(visible=figure.takes_step and figure.whole_run),
             self.step: slider,
             **self.panel.show(figure, drawn, values[self.site.look], request),
         }

@@ -17,13 +17,13 @@ _EMPTY = "There is no recorded run in assets/traces. `make traces` records what 
 class GalleryPanel:
     """Cards, one a recording."""
 
-    def __init__(self, entries: Sequence[Recording], gone: Sequence[str] = ()) -> None:
+    def __init__(self, entries: Sequence[Recording], unreadable: Sequence[str] = ()) -> None:
         """Lay it out; `gone` are recordings that should be there."""
         self.entries = entries
         gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
-        if gone:
-            count = f"{len(gone)} recording{'s' * (len(gone) > 1)}"
-            missing = notice("warning", f"{', '.join(gone)}: missing or damaged.", f"Without {count}.")
+        if unreadable:
+            count = f"{len(unreadable)} recording{'s' * (len(unreadable) > 1)}"
+            missing = notice("warning", f"{', '.join(unreadable)}: missing or damaged.", f"Without {count}.")
             notice_box(missing, elem_id="gallery-gone")
         self.cards = card_grid([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
 
@@ -41,8 +41,8 @@ class GalleryPanel:
 
 def _card(entry: Recording) -> Card:
     output = entry.traces[-1].output
-    given = output.given or 0  # of a clip a frame is shown, from the middle of what was decoded
-    still = output.video[(given + len(output.video)) // 2] if len(output.video) > given else ""
+    prefix = output.given or 0  # of a clip a frame is shown, from the middle of what was decoded
+    still = output.video[(prefix + len(output.video)) // 2] if len(output.video) > prefix else ""
     return Card(
         entry.title,
         entry.note,
@@ -60,12 +60,12 @@ def badge(entry: Recording) -> str:
     exact = "exact" if accelerated.method in METHODS and not deviation_of(accelerated) else "approximate"
     if len(entry.traces) < 2 or not all(trace.summary.complete for trace in entry.traces):
         return exact
-    baseline, own = target_forwards(entry.traces[0]), max(target_forwards(accelerated), 1)
-    if baseline == own:
+    baseline, accelerated_forwards = target_forwards(entry.traces[0]), max(target_forwards(accelerated), 1)
+    if baseline == accelerated_forwards:
         return f"as many target passes, {exact}"
     saved = (
-        f"{baseline / own:.1f} × fewer target passes"
-        if baseline > own
-        else f"{own / baseline:.1f} × more target passes"
+        f"{baseline / accelerated_forwards:.1f} × fewer target passes"
+        if baseline > accelerated_forwards
+        else f"{accelerated_forwards / baseline:.1f} × more target passes"
     )
     return f"{saved}, {exact}"

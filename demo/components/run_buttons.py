@@ -14,10 +14,10 @@ from draftscope.experiments import Progress
 WAITING: Final = "It begins as soon as the model is free; where another run is under way, this one waits."
 
 
-def progress_notice(progress: Progress, kept: str) -> Mapping[str, Any]:
+def progress_notice(progress: Progress, kept_runs: str) -> Mapping[str, Any]:
     """Return the notice of an experiment in progress; `kept` describes the results if it ended early."""
     if progress.stop_reason:
-        return notice("info", kept, progress.stop_reason)
+        return notice("info", kept_runs, progress.stop_reason)
     is_done = progress.num_done == progress.num_runs
     return {} if is_done else notice("info", str(progress), share=progress.fraction)
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 import gradio as gr
 
 from demo.components.widgets import component
-from demo.jobs.run_selection import MOST
+from demo.jobs.run_selection import MAX_SELECTED
 
 _TICK: Final = re.compile(r"[0-9a-f]{16}")
-_MOST_TICKS: Final = 100
+_MAX_TICKS: Final = 100
 
 _SCRIPT: Final = """
 let chosen = [];
@@ -119,7 +119,7 @@ def dropped(event: gr.EventData) -> str:
 def ticked(event: gr.EventData) -> list[str]:
     """The ids that the page says are ticked, each once. Raises gr.Error for anything else than a list of ids."""
     chosen = event.chosen
-    sound = isinstance(chosen, list) and len(chosen) <= _MOST_TICKS
+    sound = isinstance(chosen, list) and len(chosen) <= _MAX_TICKS
     if not sound or not all(isinstance(one, str) and _TICK.fullmatch(one) for one in chosen):
-        raise gr.Error(f"chosen: is not a list of runs; select up to {MOST} of the runs shown.")
+        raise gr.Error(f"chosen: is not a list of runs; select up to {MAX_SELECTED} of the runs shown.")
     return list(dict.fromkeys(chosen))

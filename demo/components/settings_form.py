@@ -7,14 +7,14 @@ import gradio as gr
 from gradio.components import Component
 
 from demo.components.context import AT_ONCE, Update
-from engines.methods import own_settings
+from engines.methods import settings_for
 from engines.methods.method import Method
 from engines.models.catalog import available_choices
 from engines.settings import Setting, Value, make_config, settings
 
 DEFAULTS: Final = "Defaults"
 CUSTOM: Final = "Custom"
-_MOST_SLIDER_STEPS = 1000
+_MAX_SLIDER_STEPS = 1000
 """A slider finer than this cannot be aimed with; the number is typed instead."""
 
 
@@ -42,7 +42,7 @@ def preset_values(method: Method, name: str) -> dict[str, Value]:
     Raises:
         ConfigError: If the preset does not exist.
     """
-    touched = {setting.name for setting in own_settings(method)}.union(*method.presets.values())
+    touched = {setting.name for setting in settings_for(method)}.union(*method.presets.values())
     defaults = {setting.name: setting.default for setting in settings(method.config) if setting.name in touched}
     chosen = {} if name == DEFAULTS else method.preset(name)
     return defaults | {setting: getattr(make_config(method.config, chosen), setting) for setting in chosen}
@@ -81,7 +81,7 @@ def control(setting: Setting, *, visible: bool = True) -> Component:
     if low is None or high is None:
         raise ValueError(f"{setting.name}: a number needs low and high to be shown")
     step = step or (1 if setting.kind == "int" else (high - low) / 100)
-    if (high - low) / step > _MOST_SLIDER_STEPS:
+    if (high - low) / step > _MAX_SLIDER_STEPS:
         return gr.Number(minimum=low, maximum=high, step=step, precision=0 if setting.kind == "int" else None, **common)
     return gr.Slider(minimum=low, maximum=high, step=step, **common)
 

@@ -239,8 +239,8 @@ def chosen_index(event: gr.EventData, count: int, what: str) -> int:
     index = event.index
     if type(index) is int and 0 <= index < count:
         return index
-    given = index if type(index) is int else type(index).__name__  # gradio shows the message as HTML
-    raise gr.Error(f"{what}: there is no number {given}; choose one of the {count} shown.")
+    shown_index = index if type(index) is int else type(index).__name__  # gradio shows the message as HTML
+    raise gr.Error(f"{what}: there is no number {shown_index}; choose one of the {count} shown.")
 
 
 def notice_box(value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:

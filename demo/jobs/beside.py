@@ -26,11 +26,13 @@ _NUMBERS: Final[Mapping[str, Number]] = {
     "Tokens": lambda trace: float(trace.summary.tokens),
     "Target passes": target_forwards,
     "Draft passes": lambda trace: float(draft_forwards(trace.steps)),
-    "Tokens per target pass": lambda trace: trace.summary.tokens / own if (own := target_forwards(trace)) else None,
+    "Tokens per target pass": lambda trace: (
+        trace.summary.tokens / baseline if (baseline := target_forwards(trace)) else None
+    ),
     "Query tokens": lambda trace: float(trace.summary.query_tokens),
     "Acceptance": lambda trace: trace.summary.acceptance,
     "Seconds": seconds,
-    _SAVED: lambda trace: 100 * made.saved if (made := hindsight(trace)) else None,
+    _SAVED: lambda trace: 100 * choices.saved if (choices := hindsight(trace)) else None,
 }
 _RATIOS: Final = {"Times fewer target passes": target_forwards, "Times as fast": seconds}
 """Columns given as the baseline's value divided by the run's."""
@@ -48,7 +50,7 @@ class Group:
         if not all(trace.summary.complete for trace in (*self.runs, *base.runs)):
             return []
         if pairs := paired_by_seed(base.runs, self.runs, of):
-            return [usual / own for usual, own in pairs.values() if own]
+            return [baseline / accelerated for baseline, accelerated in pairs.values() if accelerated]
         baseline, accelerated = (_known(group.runs, of) for group in (base, self))
         return (
             [estimate(baseline).mean / estimate(accelerated).mean]
@@ -67,18 +69,18 @@ def comparison_table(traces: Sequence[Trace], machine: Machine | None = None) ->
     if not traces:
         return {}
     groups, columns = _groups(traces), _columns(traces, machine)
-    own, over, said = columns
+    run_columns, over, extra_columns = columns
     prompts = len({group.runs[0].prompt for group in groups}) > 1
     rows = []
     for group in groups:
         base = _baseline(group, groups)
-        ratios = [_told(group.over(base, of)) for of in over.values()]
-        numbers = [_told(_known(group.runs, of)) for of in own.values()]
+        ratios = [_mean_text(group.over(base, of)) for of in over.values()]
+        numbers = [_mean_text(_known(group.runs, of)) for of in run_columns.values()]
         name = f"{group.name}{' (baseline)' if group is base else ''}"
         rows.append([name, *([group.runs[0].prompt] if prompts else []), *numbers, *ratios])
-    heads = ["Run", *(["Prompt"] if prompts else []), *own, *over]
-    kept = [k for k in range(len(heads)) if any(row[k] for row in rows)]
-    heads, rows = [heads[k] for k in kept], [[row[k] for k in kept] for row in rows]
+    heads = ["Run", *(["Prompt"] if prompts else []), *run_columns, *over]
+    used_columns = [k for k in range(len(heads)) if any(row[k] for row in rows)]
+    heads, rows = [heads[k] for k in used_columns], [[row[k] for k in used_columns] for row in rows]
     base = _baseline(groups[0], groups)
     baseline = is_baseline(base.runs[0])
     words = (
@@ -89,7 +91,7 @@ def comparison_table(traces: Sequence[Trace], machine: Machine | None = None) ->
     best = _BEST if _SAVED in heads else ""
     means = " Of several seeds, means ± standard errors." if len(traces) > len(groups) else ""
     files = table_files("runs", heads, rows) | {"runs.csv": _csv(groups, columns)}
-    return table(heads, rows, note=words + best + means + said) | {"files": files}
+    return table(heads, rows, note=words + best + means + extra_columns) | {"files": files}
 
 
 def files(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, bytes]:
@@ -124,34 +126,36 @@ def _columns(traces: Sequence[Trace], machine: Machine | None) -> Columns:
 
 
 def _groups(traces: Sequence[Trace]) -> list[Group]:
-    by: dict[tuple[tuple[object, ...], str, bool], list[Trace]] = {}
+    by_key: dict[tuple[tuple[object, ...], str, bool], list[Trace]] = {}
     settings: dict[tuple[object, ...], Trace] = {}
     for trace in traces:
         config = sorted((name, repr(value)) for name, value in trace.config.items())
         key: tuple[object, ...] = (trace.method, trace.variant, trace.model.id, *config)
         settings.setdefault(key, replace(trace, seed=0))
-        by.setdefault((key, trace.prompt, trace.summary.complete), []).append(trace)
+        by_key.setdefault((key, trace.prompt, trace.summary.complete), []).append(trace)
     names = dict(zip(settings, labels(list(settings.values())), strict=True))
     groups = []
-    for (own, _, complete), runs in by.items():
+    for (group_key, _, complete), runs in by_key.items():
         several = f", {len(runs)} seeds" if len(runs) > 1 else ""
-        groups.append(Group(f"{names[own]}{several}{'' if complete else ' (stopped)'}", tuple(runs)))
+        groups.append(Group(f"{names[group_key]}{several}{'' if complete else ' (stopped)'}", tuple(runs)))
     return groups
 
 
 def _baseline(group: Group, among: Sequence[Group]) -> Group:
     """Ordinary decoding, if it can be of the same prompt and model; else the first."""
-    usual = [one for one in among if is_baseline(one.runs[0])] or [among[0]]
-    own = group.runs[0]
-    alike = [one for one in usual if (one.runs[0].prompt, one.runs[0].model.id) == (own.prompt, own.model.id)]
-    return (alike or usual)[0]
+    baselines = [one for one in among if is_baseline(one.runs[0])] or [among[0]]
+    first_run = group.runs[0]
+    alike = [
+        one for one in baselines if (one.runs[0].prompt, one.runs[0].model.id) == (first_run.prompt, first_run.model.id)
+    ]
+    return (alike or baselines)[0]
 
 
 def _known(traces: Sequence[Trace], of: Number) -> list[float]:
     return [value for trace in traces if (value := of(trace)) is not None]
 
 
-def _told(values: Sequence[float]) -> str:
+def _mean_text(values: Sequence[float]) -> str:
     if not any(values):
         return ""
     if len(set(values)) > 1:
@@ -162,16 +166,16 @@ def _told(values: Sequence[float]) -> str:
 def _csv(groups: Sequence[Group], columns: Columns) -> str:
     """Return one CSV row per run; requests with several seeds repeat their mean and standard error in every row."""
     settings = list(dict.fromkeys(name for group in groups for trace in group.runs for name in trace.config))
-    several, (own, over, _) = any(len(group.runs) > 1 for group in groups), columns
+    several, (run_columns, over, _) = any(len(group.runs) > 1 for group in groups), columns
     heads = ["run", "prompt", "seed", "model", "method", *(f"set.{name}" for name in settings), "complete"]
-    heads += [*map(_column, (*own, *over)), "baseline"]
+    heads += [*map(_column, (*run_columns, *over)), "baseline"]
     heads += ["runs"] if several else []
-    for name in (*own, *over) if several else ():
+    for name in (*run_columns, *over) if several else ():
         heads += [f"{_column(name)}_mean", f"{_column(name)}_standard_error"]
     rows = []
     for group in groups:
         base = _baseline(group, groups)
-        spread = [_known(group.runs, of) for of in own.values()]
+        spread = [_known(group.runs, of) for of in run_columns.values()]
         spread += [group.over(base, of) for of in over.values()]
         means: list[object] = []
         for values in spread:
@@ -179,10 +183,10 @@ def _csv(groups: Sequence[Group], columns: Columns) -> str:
         for trace in group.runs:
             alone = Group(group.name, (trace,))
             about = [group.name, trace.prompt, trace.seed, trace.model.id, trace.method]
-            numbers = [of(trace) for of in own.values()]
+            numbers = [of(trace) for of in run_columns.values()]
             ratios = [next(iter(alone.over(base, of)), None) for of in over.values()]
-            given = [trace.config.get(name) for name in settings]
-            line = [*about, *given, trace.summary.complete, *numbers, *ratios, base.name]
+            setting_values = [trace.config.get(name) for name in settings]
+            line = [*about, *setting_values, trace.summary.complete, *numbers, *ratios, base.name]
             rows.append([*line, *([len(group.runs), *means] if several else []), command(trace)])
     return as_csv([*heads, "command"], rows)
 

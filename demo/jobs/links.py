@@ -22,9 +22,9 @@ from traces.schema import Trace
 
 WATCH, COMPARE, CHOOSE, LEARN = TABS = ("watch", "compare", "choose", "learn")
 """Names of the tabs in links. A link without a tab opens the first one, or the second for runs to compare."""
-MOST_CHARACTERS: Final = 6 * PROMPT_CHARACTERS + 2000
+MAX_LINK_CHARACTERS: Final = 6 * PROMPT_CHARACTERS + 2000
 """Maximum length of a link: a character of a prompt may take several."""
-MOST_COMPARED: Final = 6
+MAX_COMPARED: Final = 6
 """Maximum number of runs in a comparison."""
 FILE: Final = "file"
 """Name in links of a run that came from a file and cannot be decoded again from its settings."""
@@ -66,40 +66,40 @@ def parse_link(fragment: str) -> PageLink | None:
     Raises:
         ConfigError: With the field of the link, its value and the remedy.
     """
-    if len(fragment) > MOST_CHARACTERS:
+    if len(fragment) > MAX_LINK_CHARACTERS:
         raise ConfigError(
-            f"address: has {len(fragment)} characters; {MOST_CHARACTERS} are the most. Shorten the prompt."
+            f"address: has {len(fragment)} characters; {MAX_LINK_CHARACTERS} are the most. Shorten the prompt."
         )
     pairs = parse_qsl(fragment.removeprefix("#"), keep_blank_values=True)
-    given = dict(pairs)
-    at, tab = _place(given), given.get("tab", "")
+    fields = dict(pairs)
+    at, tab = _position_in_trace(fields), fields.get("tab", "")
     if tab and tab not in TABS:
         raise ConfigError(f"tab: {_quoted(tab)} is not here; choose one of {', '.join(TABS)}.")
-    if "compare" in given:
+    if "compare" in fields:
         runs = [value for name, value in pairs if name == "compare"]
-        if len(runs) > MOST_COMPARED:
-            raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
+        if len(runs) > MAX_COMPARED:
+            raise ConfigError(f"compare: names {len(runs)} runs; {MAX_COMPARED} are the most. Remove some.")
         settings_of = (dict(parse_qsl(run, keep_blank_values=True)) if "=" in run else run for run in runs)
         compared = tuple(run if isinstance(run, str) else _request(run) for run in settings_of)
         prompts = tuple(value for name, value in pairs if name == "grid")
-        seeds = given.get("seeds", "1" if prompts else "0")
-        if len(prompts) > MOST_COMPARED or not re.fullmatch(rf"[0-{MOST_COMPARED}]", seeds):
+        seeds = fields.get("seeds", "1" if prompts else "0")
+        if len(prompts) > MAX_COMPARED or not re.fullmatch(rf"[0-{MAX_COMPARED}]", seeds):
             raise ConfigError(
-                f"grid: {len(prompts)} prompts with {_quoted(seeds)} seeds are not allowed; use up to {MOST_COMPARED}."
+                f"grid: {len(prompts)} prompts with {_quoted(seeds)} seeds are not allowed; use up to {MAX_COMPARED}."
             )
-        at = at or _place({"ms": "0", **given})
+        at = at or _position_in_trace({"ms": "0", **fields})
         parse_machine((at or {}).get("on", ""))  # what is wrong with it is said at once
         return PageLink(tab=tab, compare=compared, grid=prompts, seeds=int(seeds), at=at)
-    if "gallery" in given:
-        return PageLink(tab=tab, gallery=given["gallery"], at=at)
-    if plan := {key.removeprefix(_PLANNED): value for key, value in given.items() if key.startswith(_PLANNED)}:
+    if "gallery" in fields:
+        return PageLink(tab=tab, gallery=fields["gallery"], at=at)
+    if plan := {key.removeprefix(_PLANNED): value for key, value in fields.items() if key.startswith(_PLANNED)}:
         return PageLink(tab=tab or CHOOSE, plan=plan)
-    if "method" not in given:
+    if "method" not in fields:
         return PageLink(tab=tab) if tab else None
-    request, beside = _request(given), given.get("beside") != "no"
+    request, baseline_wanted = _request(fields), fields.get("beside") != "no"
     if tab == COMPARE:  # else the tab would show what the page opens with
-        return PageLink(tab=tab, compare=tuple(with_baseline(request) if beside else [request]), at=at)
-    return PageLink(tab=tab, request=request, compared=beside, at=at)
+        return PageLink(tab=tab, compare=tuple(with_baseline(request) if baseline_wanted else [request]), at=at)
+    return PageLink(tab=tab, request=request, compared=baseline_wanted, at=at)
 
 
 def parse_machine(on: str) -> Machine | None:
@@ -171,7 +171,7 @@ def comparison_link(runs: Sequence[str]) -> str:
         The fragment; empty without runs, or if it would exceed the maximum length of a link.
     """
     fragment = urlencode([("compare", run) for run in runs], quote_via=quote)
-    return fragment if len(fragment) <= MOST_CHARACTERS else ""
+    return fragment if len(fragment) <= MAX_LINK_CHARACTERS else ""
 
 
 def fragment_of_grid(prompts: Sequence[str], seeds: int) -> str:
@@ -179,29 +179,29 @@ def fragment_of_grid(prompts: Sequence[str], seeds: int) -> str:
     return urlencode([*(("grid", prompt) for prompt in prompts), ("seeds", seeds)], quote_via=quote)
 
 
-def _request(given: Mapping[str, str]) -> RunRequest:
+def _request(fields: Mapping[str, str]) -> RunRequest:
     known = {"method", "model", "prompt", "seed", "beside", *_BESIDE}
-    for name in given:
+    for name in fields:
         if name not in known and not name.startswith(_SETTING):
             raise ConfigError(f"link: unknown field {_quoted(name)}; remove it.")
-    name = given["method"]
+    name = fields["method"]
     if name not in METHODS:
         raise ConfigError(f"method: {_quoted(name)} is not here, or not any more; choose one of {', '.join(METHODS)}.")
     method = METHODS[name]
-    model = given.get("model") or default_model(method.family)
+    model = fields.get("model") or default_model(method.family)
     fits = models_for(method.family)
     if model not in fits:
         raise ConfigError(f"model: {_quoted(model)} is not here for {name}; choose one of {', '.join(fits)}.")
-    prompt = given.get("prompt", "")
+    prompt = fields.get("prompt", "")
     if len(prompt) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: has {len(prompt)} characters; {PROMPT_CHARACTERS} are the most. Shorten it.")
-    written = given.get("seed", "0")
+    written = fields.get("seed", "0")
     seed = parse_seed(int(written) if _WHOLE.fullmatch(written) else written[:_SHOWN])
-    chosen = {key.removeprefix(_SETTING): value for key, value in given.items() if key.startswith(_SETTING)}
+    chosen = {key.removeprefix(_SETTING): value for key, value in fields.items() if key.startswith(_SETTING)}
     return RunRequest(name, model, prompt, make_config(method.config, chosen), seed)
 
 
-def _place(values: Mapping[str, str]) -> Mapping[str, Any] | None:
+def _position_in_trace(values: Mapping[str, str]) -> Mapping[str, Any] | None:
     clock = values.get("clock", "")
     clock = clock if clock in ("milliseconds", "computed") else "passes"
     now = values.get("step" if clock == "passes" else "ms", "")

@@ -46,7 +46,7 @@ class LiveRun:
         self._sequence = RunningSequence(job.decoder())
         self._passes = run_passes([self._sequence], open_session([job]), job.config, likely=job.recorded)
         self._replay = CanvasReplay(job.task.length)
-        self._told = 0
+        self._num_sent = 0
         """Passes that were news."""
         self._legend = job.drawing.make_legend({})
         self._named = set(self._legend.vocabulary or ())
@@ -76,10 +76,10 @@ class LiveRun:
 
     def news(self, lane: int) -> RunUpdate:
         """The passes since it was last asked, whose steps are made together."""
-        steps, first = self._sequence.steps[self._told :], self._told
+        steps, first = self._sequence.steps[self._num_sent :], self._num_sent
         for step in steps:
             self._replay.apply(step)
-        self._told += len(steps)
+        self._num_sent += len(steps)
         return RunUpdate(lane, first, steps, self._picture() if steps else None, self._new_words(steps))
 
     def expected(self) -> float:
@@ -104,7 +104,7 @@ class LiveRun:
         if self._drawing > DRAWING * self.seconds:
             return None  # the viewer keeps the picture before; the whole trace has them all
         begun = time.monotonic()
-        frames = self.job.drawing.make_legend({self._told: self._replay.state().tokens}).frames
+        frames = self.job.drawing.make_legend({self._num_sent: self._replay.state().tokens}).frames
         self._drawing += time.monotonic() - begun
         return frames[0].image if frames else None
 
@@ -118,7 +118,7 @@ class LiveRuns:
     def __init__(self, jobs: Sequence[Job]) -> None:
         """Open the sessions. Raises ValueError for a prompt or setting that a model refuses."""
         self.runs = [LiveRun(job) for job in jobs]
-        self.taken = 0
+        self.num_read = 0
         """Forward passes so far."""
         self._left = deque(self.runs)
 
@@ -128,7 +128,7 @@ class LiveRuns:
             live = self._left.popleft()
             if live.advance():
                 self._left.append(live)
-                self.taken += 1
+                self.num_read += 1
                 yield
 
     def estimate_seconds(self) -> float:
@@ -164,7 +164,7 @@ def decode_interleaved(
     """
     live = LiveRuns([request.job() for request in requests])
     deadline = Deadline(seconds, stopped)
-    ended, told = "", -math.inf
+    ended, reported_at = "", -math.inf
     if seconds is not None and (expected := live.estimate_seconds()) > REJECT_FACTOR * seconds:
         raise ConfigError(
             f"settings: this would take about {expected:.0f} s here, and the server gives {seconds:g} s a run; "
@@ -172,9 +172,9 @@ def decode_interleaved(
         )
     yield RaceStarted(tuple(run.head() for run in live.runs))
     for _ in live.passes():
-        if time.monotonic() - told > _TELL_SECONDS:
+        if time.monotonic() - reported_at > _TELL_SECONDS:
             yield live
-            told = time.monotonic()
+            reported_at = time.monotonic()
         if deadline():
             ended = deadline.reason
             break
@@ -214,7 +214,7 @@ def decoded(
             if isinstance(message, RaceEnded):
                 ended = message.ended or "done"
             elif isinstance(message, LiveRuns):
-                passes = message.taken
+                passes = message.num_read
             yield message
     except Exception as error:
         ended = type(error).__name__

@@ -61,8 +61,8 @@ class Recording(NamedTuple):
 def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
     """Return all recordings in a folder, listed ones first and in their order; invalid traces are left out."""
     by_file = {entry["file"]: entry for entry in listed(folder)}
-    place = {name: number for number, name in enumerate(by_file)}
-    paths = sorted(folder.glob(_TRACES), key=lambda path: (place.get(path.name, len(place)), path.name))
+    order = {name: number for number, name in enumerate(by_file)}
+    paths = sorted(folder.glob(_TRACES), key=lambda path: (order.get(path.name, len(order)), path.name))
     sound = [(path, trace) for path in paths if (trace := _sound(path))]
     pairs = [[*_baseline_of(trace, sound), (path, trace)] for path, trace in sound if not is_baseline(trace)]
     used = {path for pair in pairs for path, _ in pair}
@@ -72,8 +72,8 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
 
 def record(entry: Mapping[str, Any], folder: Path = FOLDER) -> Trace:
     """Decode what an entry of the list asks for and write its trace into `folder`."""
-    given = {"seed": entry.get("seed", 0), "settings": entry.get("settings", {})}
-    run = Run(RunRequest(entry["method"], entry.get("model"), entry.get("prompt"), **given).job())
+    options = {"seed": entry.get("seed", 0), "settings": entry.get("settings", {})}
+    run = Run(RunRequest(entry["method"], entry.get("model"), entry.get("prompt"), **options).job())
     run.finish()
     trace = run.trace()
     write(trace, folder / entry["file"])

@@ -8,7 +8,7 @@ from textwrap import shorten
 from typing import Any, Final, Literal
 
 from analysis.results import digest
-from demo.jobs.links import FILE, MOST_COMPARED, comparison_link, request_from_trace, run_link
+from demo.jobs.links import FILE, MAX_COMPARED, comparison_link, request_from_trace, run_link
 from demo.jobs.recordings import Recording, kind_of
 from engines.methods import METHODS
 from engines.runtime.run_request import RunRequest
@@ -18,9 +18,9 @@ from traces.labels import method_name, numbered, settings_of
 from traces.schema import Trace
 
 Source = Literal["yours", "opened", "recorded"]
-MOST: Final = MOST_COMPARED
+MAX_SELECTED: Final = MAX_COMPARED
 """Maximum number of selected runs."""
-MOST_KEPT: Final = 60
+MAX_STORED_RUNS: Final = 60
 """Own runs and opened files; beyond that the oldest that is not chosen makes room."""
 _SETTINGS_SAID: Final = 4
 _SHOWN: Final = 80
@@ -84,7 +84,9 @@ class RunSelection:
 
     def without(self, run: str) -> "RunSelection":
         """Without the run of this id."""
-        return RunSelection(*(tuple(entry for entry in some if entry.id != run) for some in (self.added, self.chosen)))
+        return RunSelection(
+            *(tuple(entry for entry in entries if entry.id != run) for entries in (self.added, self.chosen))
+        )
 
     def with_run(self, entries: Sequence[SelectableRun]) -> "RunSelection":
         """Return the selection with runs added and selected, as far as they fit.
@@ -92,15 +94,15 @@ class RunSelection:
         A run that is already there is replaced.
         """
         new = {entry.id: entry for entry in entries}
-        kept = tuple(new.pop(entry.id, entry) for entry in self.added)
+        merged = tuple(new.pop(entry.id, entry) for entry in self.added)
         chosen = tuple(next((e for e in entries if e.id == entry.id), entry) for entry in self.chosen)
         if any(one.kind != entry.kind for one in chosen for entry in entries):
             chosen = ()
         for entry in entries:
-            if entry.id not in {one.id for one in chosen} and len(chosen) < MOST:
+            if entry.id not in {one.id for one in chosen} and len(chosen) < MAX_SELECTED:
                 chosen = (*chosen, entry)
-        added = (*kept, *new.values())
-        spare = [entry for entry in added if entry not in chosen][: max(0, len(added) - MOST_KEPT)]
+        added = (*merged, *new.values())
+        spare = [entry for entry in added if entry not in chosen][: max(0, len(added) - MAX_STORED_RUNS)]
         return replace(self, added=tuple(entry for entry in added if entry not in spare), chosen=chosen)
 
 
@@ -150,8 +152,8 @@ def recorded_entries(recordings: Sequence[Recording]) -> dict[str, tuple[Selecta
 
 def comparison_error(chosen: Sequence[SelectableRun]) -> str:
     """Return why these runs cannot be compared, and the remedy; empty if they can."""
-    if len(chosen) > MOST:
-        return f"{len(chosen)} runs are selected and at most {MOST} can be compared: deselect one first."
+    if len(chosen) > MAX_SELECTED:
+        return f"{len(chosen)} runs are selected and at most {MAX_SELECTED} can be compared: deselect one first."
     if idle := [entry for entry in chosen if not entry.passes]:
         return f"{idle[0].title} ({idle[0].note}) has no forward pass, so it has no clock to share: untick it."
     kinds = list(dict.fromkeys(entry.kind for entry in chosen))
@@ -177,19 +179,19 @@ def comparison_warning(chosen: Sequence[SelectableRun]) -> str:
 
 
 def chips(
-    groups: Mapping[str, Sequence[SelectableRun]], tray: RunSelection, asked: Sequence[str] | None = None
+    groups: Mapping[str, Sequence[SelectableRun]], tray: RunSelection, wanted: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """The value of the tray on the page: groups of chips, what is chosen, and the ticks that this answers."""
-    own, opened = ([entry for entry in tray.added if entry.source == source] for source in ("yours", "opened"))
+    added, opened = ([entry for entry in tray.added if entry.source == source] for source in ("yours", "opened"))
     names = {entry.id: entry.address for entries in groups.values() for entry in entries}
-    named = [("Your runs", own, True), ("Opened files", opened, True)]
+    named = [("Your runs", added, True), ("Opened files", opened, True)]
     named += [(title, list(entries), False) for title, entries in groups.items()]
     return {
         "groups": [
             {"name": name, "own": mine, "chips": _distinct(entries)} for name, entries, mine in named if entries
         ],
         "chosen": [entry.id for entry in tray.chosen],
-        "asked": asked,
+        "asked": wanted,
         "address": comparison_link([names.get(entry.id, entry.address) for entry in tray.chosen]),
         "turn": secrets.token_hex(4),  # or the page would not hear of a tick that was taken back
     }
@@ -199,8 +201,8 @@ def _distinct(entries: Sequence[SelectableRun]) -> list[dict[str, str]]:
     """Chips of a group; titles that would be the same say the seed, too."""
     titles = [entry.title for entry in entries]
     seeds = [entry.note.partition(":")[0] for entry in entries]
-    told = [
+    settings = [
         title if titles.count(title) == 1 else f"{title}, {seed}" for title, seed in zip(titles, seeds, strict=True)
     ]
-    parts = zip(entries, numbered(told, "{} ({})"), strict=True)
+    parts = zip(entries, numbered(settings, "{} ({})"), strict=True)
     return [{"id": entry.id, "title": title, "note": entry.note, "prompt": entry.prompt} for entry, title in parts]

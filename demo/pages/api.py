@@ -33,7 +33,7 @@ def build(visitors: Visitors) -> None:
     """Add the endpoints to the app under construction; traces lie for a while where `visitors` keep theirs."""
 
     @wraps(summary)
-    def kept(*arguments: Any, **named: Any) -> dict[str, Any]:
+    def wrapped(*arguments: Any, **named: Any) -> dict[str, Any]:
         trace = _decoded(*arguments, **named)
         visitors.prune()
         (path,) = visitors.of(secrets.token_hex()).keep([trace], "").paths
@@ -41,7 +41,7 @@ def build(visitors: Visitors) -> None:
 
     models = [name for name in MODELS if is_available(name)]
     run.__annotations__ |= {"method": _one_of(METHODS), **dict.fromkeys(("model", "draft"), _one_of(models) | None)}
-    for decoding, description in ((run, None), (kept, summary.__doc__)):
+    for decoding, description in ((run, None), (wrapped, summary.__doc__)):
         handler = queued_api_call(decoding.__name__, decoding)
         handler.__doc__ = run.__doc__  # which describes the arguments of both
         endpoint(handler, api_name=decoding.__name__, api_description=description, **COMPUTE)

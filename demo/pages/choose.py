@@ -222,7 +222,9 @@ class ChoosePage:
 
     def _listed(self, shown: Sequence[Tradeoff], kinds: Sequence[str]) -> list[dict[str, Any]]:
         """The frontier of every kind, fastest first."""
-        kept = [one for kind in kinds for one in reversed(frontier([each for each in shown if each.kind == kind]))]
+        candidates = [
+            one for kind in kinds for one in reversed(frontier([each for each in shown if each.kind == kind]))
+        ]
         numbers = {id(one): number for number, one in enumerate(shown)}
         return [
             {
@@ -231,7 +233,7 @@ class ChoosePage:
                 "note": f"{KINDS[one.kind]}: {speed_in_words(one)}, {quality_in_words(one)}",
                 "recorded": recording_of(one, self.recordings) is not None,
             }
-            for one in kept
+            for one in candidates
         ]
 
 

@@ -20,7 +20,7 @@ from demo.jobs.experiment import run_here, selected_experiment
 from demo.jobs.links import COMPARE, FILE, PageLink, parse_machine
 from demo.jobs.recordings import Recording
 from demo.jobs.run_selection import (
-    MOST,
+    MAX_SELECTED,
     RunSelection,
     SelectableRun,
     chips,
@@ -40,16 +40,18 @@ from visualizers.export_zip import ZipOptions
 
 IN_TURN: Final[dict[str, Any]] = serialized("compared")
 """Options of events that change the selection: they run one after the other, so that none overwrites another."""
-TICKED: Final = "the runs that are ticked under Compare"
+TICKED: Final = "the runs selected under Compare"
 """Origin of the current runs, in words; such runs are in the selection already."""
 _LEAD: Final = (
-    f"Tick 2 to {MOST} runs: they share one clock, and the figures below draw all of them. Your own runs and the "
-    "files you open come here by themselves; others stand under Recorded runs."
+    f"Select 2 to {MAX_SELECTED} runs: they play on one clock, and the figures below draw all of them. Your runs and the "
+    "files that you open are added automatically; the others are listed under Recorded runs."
 )
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
 _ZIPPED: Final = ("race", "comparison", "churn")
 """Figures of a zip if none are chosen."""
-_FILES: Final = "Of the runs of this address, {} came as a file, which no address holds: ask for it and open it here."
+_FILES: Final = (
+    "{} of the runs of this link are from files, which a link cannot contain: get the files and open them here."
+)
 _PLAY: Final = "play"
 """Id of the tab with the player."""
 _GRID: Final = "grid"
@@ -109,8 +111,8 @@ class ComparePage:
                 SeedTableView(site, self.tray)
             with gr.Tab("Experiments") as tab:
                 FigureView(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
-        own = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
-        self.parts: list[Any] = [*own, *self.chooser.parts]
+        inputs = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
+        self.parts: list[Any] = [*inputs, *self.chooser.parts]
         """Components that `show` updates."""
         self.opens: list[Any] = [self.on, self.wanted, self.fetch, self.views, self.grid.prompts, self.grid.seeds]
         """Components that `named` updates."""
@@ -129,7 +131,7 @@ class ComparePage:
         self.fetching.connect("run", self.decode, {self.wanted, *self.inputs}, shows, self.problem)
         self.out.save_after(self.export.click(self.zip, {self.set, self.on}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **IN_TURN)
-        row = {self.grid.kept, self.grid.wide, *self.inputs}
+        row = {self.grid.stored_runs, self.grid.wide, *self.inputs}
         played = self.grid.box.choose(self.play_row, row, [self.views, *changes], **IN_TURN)
         played.success(None, js=scroll_to("compare-viewer"), **QUIET)
 
@@ -159,7 +161,7 @@ class ComparePage:
         first = [by_path[path] if path in by_path else entries_of([path], "yours")[0] for path in earlier]
         added = values[self.tray].with_run([entry for entry in first if entry.source == "yours"]).added
         tray = RunSelection(added, tuple(first)).with_run(entries_of(latest, "yours"))
-        return {**done, **self._told(tray, values, request), self.tabs: gr.Tabs(selected=COMPARE)}
+        return {**done, **self._show_selection(tray, values, request), self.tabs: gr.Tabs(selected=COMPARE)}
 
     def zip(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
@@ -176,7 +178,10 @@ class ComparePage:
         """Play the runs of a row of the grid side by side; what is ticked has the same settings as before."""
         entries = self.grid.selected_row(values, event)
         added = values[self.tray].with_run(entries).added
-        return {**self._told(RunSelection(added, entries), values, request), self.views: gr.Tabs(selected=_PLAY)}
+        return {
+            **self._show_selection(RunSelection(added, entries), values, request),
+            self.views: gr.Tabs(selected=_PLAY),
+        }
 
     def take(self, values: Update) -> Update:
         """Put a visitor's own runs and opened files into the tray."""
@@ -205,7 +210,7 @@ class ComparePage:
         if wrong := missing if len(chosen) < len(wanted) else comparison_error(chosen):
             box = chips(self.recorded, tray, wanted)
             return {self.box: box, self.problem: notice("error", wrong, "Not ticked.")}
-        update = self._told(RunSelection(tray.added, chosen), values, request)
+        update = self._show_selection(RunSelection(tray.added, chosen), values, request)
         return update | {self.box: chips(self.recorded, update[self.tray], wanted)}
 
     def update_clock(self, values: Update, event: gr.EventData) -> Update:
@@ -218,7 +223,7 @@ class ComparePage:
 
     def drop(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
         """Take a run out of the tray; nothing else changes."""
-        return self._told(values[self.tray].without(dropped(event)), values, request)
+        return self._show_selection(values[self.tray].without(dropped(event)), values, request)
 
     def named(self, address: PageLink) -> Update:
         """Make ready to show what an address names. Raises ConfigError for a recording that is not here."""
@@ -241,13 +246,13 @@ class ComparePage:
         """Tick the recordings that an address names, and decode its other runs again; Stop keeps what is there."""
         visitor, tray, wanted = self.site.visitor(request), values[self.tray], values[self.wanted]
         by_name = {entry.address: entry for entry in self._by_id.values()}
-        runs, made = [run for run in wanted if isinstance(run, RunRequest)], list[SelectableRun]()
+        runs, new_runs = [run for run in wanted if isinstance(run, RunRequest)], list[SelectableRun]()
         for now in run_here(selected_experiment(runs), MemoryStore(), visitor.stopped) if runs else ():
             trace = now.finished.trace if now.finished else None
-            made += entries_of(visitor.keep([trace], TICKED).paths, "yours") if trace else ()
+            new_runs += entries_of(visitor.keep([trace], TICKED).paths, "yours") if trace else ()
             yield {self.problem: progress_notice(now, "")}
-        left = runs[len(made) :]
-        decoded = iter(made)
+        left = runs[len(new_runs) :]
+        decoded = iter(new_runs)
         entries = [next(decoded, None) if isinstance(run, RunRequest) else by_name.get(run) for run in wanted]
         chosen = [*tray.chosen, *filter(None, entries)]
         alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)
@@ -256,7 +261,7 @@ class ComparePage:
         words = stopped or (_FILES.format(files) if files else comparison_error(chosen))
         wanted = (*left, *[FILE] * files) if left else ()
         yield {
-            **self._told(RunSelection(tray.with_run(made).added, alike), values, request),
+            **self._show_selection(RunSelection(tray.with_run(new_runs).added, alike), values, request),
             self.wanted: wanted,
             self.fetch: gr.update(value=_button(wanted), visible=bool(wanted)),
             **({self.problem: notice("info", words)} if words else {}),
@@ -274,14 +279,14 @@ class ComparePage:
                 wrong.append(str(error))
         entries = entries_of(paths, "opened")
         again = len({entry.id for entry in entries} & {entry.id for entry in tray.added})
-        update = {**self._told(tray.with_run(entries), values, request), self.upload: None}
+        update = {**self._show_selection(tray.with_run(entries), values, request), self.upload: None}
         if wrong:
             update[self.problem] = notice("error", " ".join(wrong), "Not every file is a valid trace")
         elif again:
             update[self.problem] = notice("info", f"In the tray already, of these runs: {again}.")
         return update
 
-    def _told(self, tray: RunSelection, values: Update, request: gr.Request) -> Update:
+    def _show_selection(self, tray: RunSelection, values: Update, request: gr.Request) -> Update:
         """The tray, and the other pages speak of the ticked runs from now on."""
         update = self._show(tray, values, request)
         return update | ({self.site.shown: update[self.set]} if update[self.set].paths else {})

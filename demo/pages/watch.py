@@ -38,7 +38,7 @@ from demo.jobs.tour import Scene
 from demo.server.event_stream import EventStream
 from demo.server.limits import PROMPT_CHARACTERS
 from demo.server.sessions import CurrentTraces
-from engines.methods import METHODS, SHARED, own_settings
+from engines.methods import METHODS, SHARED, settings_for
 from engines.methods.method import Method
 from engines.models.catalog import MODELS, default_model, default_sampling, download_hint, is_available, is_bundled
 from engines.models.model_info import ModelInfo
@@ -115,14 +115,14 @@ class WatchPage:
         self.problem = notice_box(elem_id="problem")
         self.fetching = DownloadModelPanel(self.site, self.problem) if local(os.environ) else None
         self.examples = {
-            own: gr.Examples(
+            model_name: gr.Examples(
                 [[text] for text in texts],
                 self.prompt,
                 label="Try",
                 api_visibility="private",
-                visible=own == model.default_prompt,
+                visible=model_name == model.default_prompt,
             ).dataset
-            for own, texts in EXAMPLES.items()
+            for model_name, texts in EXAMPLES.items()
         }
         self.clips = ClipPanel(self.prompt, self.problem, model.id)
         methods, models = [(m.title, m.name) for m in METHODS.values()], _models(DEFAULT.family)
@@ -142,17 +142,17 @@ class WatchPage:
             self._build_settings(model)
 
     def _build_settings(self, model: ModelInfo) -> None:
-        self.own: dict[str, controls.Controls] = {}
+        self.method_controls: dict[str, controls.Controls] = {}
         self.presets: dict[str, gr.Dropdown] = {}
         self.groups: dict[str, gr.Column] = {}
         for method in METHODS.values():
-            own = own_settings(method)
-            with gr.Column(visible=method is DEFAULT and bool(own)) as self.groups[method.name]:
+            method_settings = settings_for(method)
+            with gr.Column(visible=method is DEFAULT and bool(method_settings)) as self.groups[method.name]:
                 gr.Markdown(f"**{method.title}**")
                 if preset := controls.preset_choice(method):
                     self.presets[method.name] = preset
                 with gr.Row():
-                    self.own[method.name] = controls.build(own)
+                    self.method_controls[method.name] = controls.build(method_settings)
         self.sampling: dict[Family, controls.Controls] = {}
         self.samplings: dict[Family, gr.Column] = {}
         for family in SHARED:
@@ -162,7 +162,7 @@ class WatchPage:
                     self.sampling[family] = controls.build(settings(SHARED[family]))
         with self.samplings["discrete-ar"]:
             label = "Sample as transformers' generate would"
-            self.usual = gr.Button(label, size="sm", visible=False, elem_id="generation-config")
+            self.model_sampling = gr.Button(label, size="sm", visible=False, elem_id="generation-config")
         self.length = self.sampling["discrete-ar"].of["length"]
         """Texts have one, pictures do not."""
         self.length.visible = model.text
@@ -178,7 +178,7 @@ class WatchPage:
     def _connect(self) -> None:
         self.form = self.buttons.form = [self.prompt, self.method, self.model, self.seed, self.with_baseline]
         """Components that `requests` reads."""
-        for group in (*self.own.values(), *self.sampling.values()):
+        for group in (*self.method_controls.values(), *self.sampling.values()):
             self.form += group.of.values()
         about = {self.site.shown, self.caption, self.facts, self.why, self.reasons, *self.again.parts}
         done = {self.problem, self.viewer, self.opening, *about}
@@ -195,7 +195,7 @@ class WatchPage:
             *self.examples.values(),
             *(self.fetching.parts if self.fetching else ()),
         ]
-        self.follows += [self.with_baseline, self.usual, *self.groups.values(), *self.samplings.values()]
+        self.follows += [self.with_baseline, self.model_sampling, *self.groups.values(), *self.samplings.values()]
         """Components that change with the method or the model."""
         self.opens = list(dict.fromkeys([self.opening, *self.form, *self.presets.values(), *self.follows]))
         """Components that `opened` updates."""
@@ -211,7 +211,7 @@ class WatchPage:
         self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE)
         self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE)
         drawn = [*self.sampling["discrete-ar"].of.values(), self.problem]
-        self.usual.click(self.use_model_sampling, {self.model}, drawn, **AT_ONCE)
+        self.model_sampling.click(self.use_model_sampling, {self.model}, drawn, **AT_ONCE)
         self.clips.connect(self.model)
         if self.folders is not None:
             self.folders.connect(self.method, self.follows, self._for_model)
@@ -236,7 +236,7 @@ class WatchPage:
 
     def _controls(self, method: Method) -> dict[str, Any]:
         """The controls of all settings of a method, by name."""
-        return {**self.sampling[method.family].of, **self.own[method.name].of}
+        return {**self.sampling[method.family].of, **self.method_controls[method.name].of}
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Decode and show every forward pass as it happens."""
@@ -306,7 +306,7 @@ class WatchPage:
         """
         method = read_method(str(values[self.method]))
         sampling = self.sampling[method.family].values(values)
-        config = controls.read_config(method.config, self.own[method.name].values(values) | sampling)
+        config = controls.read_config(method.config, self.method_controls[method.name].values(values) | sampling)
         seed = parse_seed(values[self.seed])
         model, prompt = values[self.model], values[self.prompt] or ""
         request = RunRequest(method.name, model, prompt, config, seed)
@@ -383,11 +383,11 @@ class WatchPage:
     def _for_method(self, method: Method) -> Update:
         """Show the settings of one method and none of the others, and the models it can run on."""
         update: Update = {
-            group: gr.update(visible=name == method.name and bool(self.own[name].of))
+            group: gr.update(visible=name == method.name and bool(self.method_controls[name].of))
             for name, group in self.groups.items()
         }
         update |= {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
-        update[self.with_baseline] = gr.update(visible=bool(self.own[method.name].of))
+        update[self.with_baseline] = gr.update(visible=bool(self.method_controls[method.name].of))
         return update | {self.model: gr.update(choices=_models(method.family))}
 
     def _for_model(self, model: ModelInfo, method: Method | None = None) -> Update:
@@ -399,17 +399,23 @@ class WatchPage:
         value, interactive = model.default_prompt, bool(model.default_prompt)
         update[self.prompt] = gr.update(value=value, placeholder=_placeholder(model), interactive=interactive)
         update[self.words] = gr.update(visible=value == DRAWS)
-        update[self.usual] = gr.update(visible=model.text and is_available(model.id) and not is_bundled(model.id))
+        update[self.model_sampling] = gr.update(
+            visible=model.text and is_available(model.id) and not is_bundled(model.id)
+        )
         update |= self.fetching.shows(model) if self.fetching else {}
-        return update | {examples: gr.update(visible=own == value) for own, examples in self.examples.items()}
+        return update | {
+            examples: gr.update(visible=model_name == value) for model_name, examples in self.examples.items()
+        }
 
     def _settings_for(self, model: ModelInfo) -> Update:
         """The settings that some model has a say in, as the form opens for this one: its values, or the usual ones."""
         update = dict[Any, Any]()
         for method in METHODS.values():
-            own = model.opening(method.name, method.config) if method.family in model.families else {}
+            preferred = model.opening(method.name, method.config) if method.family in model.families else {}
             defaults, all_controls = config_values(method.config()), self._controls(method)
-            changed = {name: own.get(name, defaults[name]) for name in _OPENED[method.family] & all_controls.keys()}
+            changed = {
+                name: preferred.get(name, defaults[name]) for name in _OPENED[method.family] & all_controls.keys()
+            }
             update |= {all_controls[name]: gr.update(value=value) for name, value in changed.items()}
             if preset := self.presets.get(method.name):
                 named = controls.preset_values(method, controls.DEFAULTS)
@@ -425,8 +431,8 @@ _CAPTION_DONE: Final = "Your run. Move the slider, see its figures under Compare
 
 def with_initial_values(update: Update) -> None:
     """Let components open as an update would make them."""
-    for component, given in update.items():
-        changes = given if isinstance(given, dict) and "__type__" in given else {"value": given}
+    for component, initial in update.items():
+        changes = initial if isinstance(initial, dict) and "__type__" in initial else {"value": initial}
         for name, value in changes.items():
             if name != "__type__":
                 setattr(component, name, value)

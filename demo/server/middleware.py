@@ -86,10 +86,10 @@ class RequestFilter:
             await _answer(refused.detail, refused.status_code, scope, receive, send)
         except Exception as error:
             log.log_failure("request", error)
-            own = Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(ROOT / "demo")
+            internal = Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(ROOT / "demo")
             if not begun:
-                sentence = (_FAILED if own else _UNREADABLE).format(type(error).__name__)
-                await _answer(sentence, 500 if own else 400, scope, receive, send)
+                sentence = (_FAILED if internal else _UNREADABLE).format(type(error).__name__)
+                await _answer(sentence, 500 if internal else 400, scope, receive, send)
 
     def _check(self, scope: Scope, api_path: str, upload: bool) -> None:
         headers = Headers(scope=scope)
@@ -180,7 +180,7 @@ class UploadQuota:
         )  # file times can lag slightly
         oldest = upload.begun - 1.5 * FILE_LIFETIME_SECONDS  # gradio looks every half of it
         self._recent = [one for one in self._recent if one.begun > oldest] + [upload]
-        held, came = await to_thread.run_sync(self._held), 0
+        stored, came = await to_thread.run_sync(self._stored_bytes), 0
 
         async def counted() -> Message:
             nonlocal came
@@ -188,11 +188,11 @@ class UploadQuota:
             came += len(message.get("body", b""))
             if came > upload.size:  # nothing was promised: the body comes in chunks
                 upload.size = came
-                self._check(upload, held)
+                self._check(upload, stored)
             return message
 
         try:
-            self._check(upload, held)
+            self._check(upload, stored)
             await self._app(scope, counted, send)
             upload.arriving = False
         except _NoRoomError as error:
@@ -204,28 +204,28 @@ class UploadQuota:
             begun = min((one.begun for one in self._recent if one.arriving), default=time.time() + 1)
             await to_thread.run_sync(self._remove_partial, begun)
 
-    def _check(self, upload: _Upload, held: int) -> None:
+    def _check(self, upload: _Upload, stored: int) -> None:
         of_all, of_one = self._limits.kept_megabytes, self._limits.kept_megabytes_per_address
         arriving = sum(one.size for one in self._recent if one.arriving)
-        if of_all is not None and held + arriving > of_all * _MB:
+        if of_all is not None and stored + arriving > of_all * _MB:
             raise _no_room(f"visitors' files fill the {of_all} MB that this server keeps for them")
-        own = sum(one.size for one in self._recent if one.address == upload.address)
-        if of_one is not None and own > of_one * _MB:
+        from_address = sum(one.size for one in self._recent if one.address == upload.address)
+        if of_one is not None and from_address > of_one * _MB:
             raise _no_room(
                 f"files uploaded from your network address would be more than the {of_one} MB that each may have"
             )
 
-    def _held(self) -> int:
+    def _stored_bytes(self) -> int:
         """Bytes stored for all users.
 
         Gradio moves a complete upload into a folder of its own; files that vanish count as 0.
         """
-        held = 0
+        total = 0
         for folder in (self._pages, *(path for path in _inside(self._uploads) if path.is_dir())):
             for path in folder.rglob("*"):
                 with suppress(OSError):
-                    held += path.lstat().st_size
-        return held
+                    total += path.lstat().st_size
+        return total
 
     def _remove_partial(self, begun: float) -> None:
         """Remove the rests of abandoned uploads.
@@ -252,8 +252,8 @@ def address_of(client: str, headers: Mapping[str, str]) -> str:
 
     The client named by a proxy is used if there is one: on a Space, or if the environment declares it.
     """
-    behind = os.environ.get(ON_SPACE) or os.environ.get(PROXY)
-    forwarded = _last_public(headers.get("x-forwarded-for", "")) if behind else None
+    proxies = os.environ.get(ON_SPACE) or os.environ.get(PROXY)
+    forwarded = _last_public(headers.get("x-forwarded-for", "")) if proxies else None
     try:
         address = forwarded or ipaddress.ip_address(client)
     except ValueError:

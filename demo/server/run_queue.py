@@ -99,9 +99,11 @@ class RunQueue:
         limits, entries = self.limits, self.entries
         if limits.waiting is not None and len(entries) > limits.waiting:
             raise ConfigError(f"queue: full, {limits.waiting} requests are waiting; try again{self._when()}.")
-        own = Counter(entry.asker.visitor for entry in entries)[asker.visitor]
-        if limits.per_visitor is not None and own >= limits.per_visitor:
-            raise ConfigError(f"queue: you have {own} running or queued requests; try again when one has finished.")
+        from_visitor = Counter(entry.asker.visitor for entry in entries)[asker.visitor]
+        if limits.per_visitor is not None and from_visitor >= limits.per_visitor:
+            raise ConfigError(
+                f"queue: you have {from_visitor} running or queued requests; try again when one has finished."
+            )
         near = Counter(entry.asker.address for entry in entries)[asker.address]
         if limits.per_address is not None and near >= limits.per_address:
             raise ConfigError(
@@ -235,7 +237,7 @@ def queued_api_call(kind: str, work: Callable[..., Any]) -> Callable[..., Corout
     async def handle(*arguments: Any, **named: Any) -> Any:
         request: gr.Request | None = LocalContext.request.get(None)
         disconnected = _hung_up()
-        kept = _disconnected.set(disconnected)
+        token = _disconnected.set(disconnected)
 
         def once() -> Iterator[Any]:
             yield work(*arguments, **named)
@@ -247,7 +249,7 @@ def queued_api_call(kind: str, work: Callable[..., Any]) -> Callable[..., Corout
                         if not isinstance(now, QueueEntry):
                             return now
         finally:
-            _disconnected.reset(kept)
+            _disconnected.reset(token)
         raise gr.Error("The client disconnected; the run was cancelled.")
 
     return handle

@@ -57,7 +57,7 @@ def trace_file(folder: str, file: str, visitors: Path, recorded: Sequence[Path])
     """The trace that an address names: a visitor's, or one of the recorded ones; None where there is no such trace."""
     if not (_FOLDER.fullmatch(folder) and _FILE.fullmatch(file)):
         return None
-    known = {place.name: place.resolve() for place in recorded}
+    known = {folder.name: folder.resolve() for folder in recorded}
     inside = known.get(folder, visitors.resolve() / folder)
     path = inside / file
     return path if path.is_file() and path.resolve().parent == inside else None

@@ -39,8 +39,8 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
     done = torch.empty(0, dtype=torch.long, device=task.device)
     text, iteration, ended = list(task.prompt_ids), 0, 0
     while (n := len(done)) < task.length and not ended:
-        most = min(config.drafts, task.length - n - 1)
-        x = torch.tensor(look_up(text, config.match)[:most], dtype=torch.long, device=task.device)
+        num_drafts = min(config.drafts, task.length - n - 1)
+        x = torch.tensor(look_up(text, config.match)[:num_drafts], dtype=torch.long, device=task.device)
         q, W = one_hot(x, task.vocab_size).double(), len(x)
 
         # Ask for a forward pass: the final tokens, then the drafts. What is sent back are distributions [W + 1, V].
@@ -48,8 +48,8 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         position = torch.arange(n, n + W + 1, device=task.device)
         coins = verify_drafts(x, q, p[:W], chance, DrawKey("verify", iteration, position[:W]), until_rejection=True)
         r, slot = coins.rejection, torch.arange(W + 1, device=task.device)
-        rest = torch.cat([residual(q, p[:W]), p[W:]])
-        drawn = chance.categorical(rest, DrawKey("residual", iteration, position), where=slot == r)
+        left = torch.cat([residual(q, p[:W]), p[W:]])
+        drawn = chance.categorical(left, DrawKey("residual", iteration, position), where=slot == r)
         token = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
 
         # Record the decision. The driver sends back `readback` as integers, on the host.

@@ -22,8 +22,8 @@ def follow(trace):
             position = [at for at in range(size) if at not in final][:count]
             corrected = "resampled" if accepted < window else "bonus"
             fate = ["accepted"] * min(accepted, count) + [corrected] * (count - accepted)
-        held = step.get("token") or [(trace["output"].get("tokens") or tokens)[at] for at in position]
-        for at, token, what in zip(position, held, fate, strict=True):
+        tokens_here = step.get("token") or [(trace["output"].get("tokens") or tokens)[at] for at in position]
+        for at, token, what in zip(position, tokens_here, fate, strict=True):
             if what in FINAL:
                 tokens[at] = token
                 final.add(at)

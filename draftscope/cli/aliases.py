@@ -95,8 +95,8 @@ def _rename_options(words: list[str]) -> list[str]:
     """Return the words with the current names of the options."""
     for command, options in _OPTIONS.items():
         if tuple(words[: len(command)]) == command:
-            rest = words[len(command) :]
-            return [*command, *_rename(_repeat_gamma(rest) if command == ("bench",) else rest, options)]
+            remaining = words[len(command) :]
+            return [*command, *_rename(_repeat_gamma(remaining) if command == ("bench",) else remaining, options)]
     return words
 
 

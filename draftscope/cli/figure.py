@@ -172,16 +172,16 @@ def animate(
 ) -> int:
     """Animate runs side by side, as GIF, MP4 or WebP."""
     kind = _kind(output, _ANIMATIONS, file_format)
-    given = {
+    options = {
         "clock": clock, "passes_per_frame": passes_per_frame, "slowdown": slowdown,
         "last_frame_seconds": last_frame_seconds, "fps": fps, "width": width, "names": tuple(title or ()),
     }  # fmt: skip
     machine = {"device": device, "target": target, "draft": drafter, "engine": engine, "batch": batch}
-    given = {name: value for name, value in given.items() if value not in (None, ())}
-    given |= _machine(clock, {name: value for name, value in machine.items() if value is not None})
+    options = {name: value for name, value in options.items() if value not in (None, ())}
+    options |= _machine(clock, {name: value for name, value in machine.items() if value is not None})
     runs = [read_trace(path) for path in traces]
     with _writing(output, kind) as path:
-        _write_animation(runs, path, {"theme": theme, **given}, clip=clip)
+        _write_animation(runs, path, {"theme": theme, **options}, clip=clip)
     return DONE
 
 
@@ -285,19 +285,19 @@ def _machine(clock: str | None, machine: dict[str, Any]) -> dict[str, Any]:
         raise CommandError(f"--{error}") from error
 
 
-def _write_animation(traces: Sequence["Trace"], path: Path, given: dict[str, Any], *, clip: bool) -> None:
+def _write_animation(traces: Sequence["Trace"], path: Path, settings: dict[str, Any], *, clip: bool) -> None:
     from visualizers.animation import AnimationOptions, write_clip, write_moving
 
-    clock = given.get("clock", "passes")
+    clock = settings.get("clock", "passes")
     for name, clocks in (("passes_per_frame", ("passes",)), ("slowdown", ("milliseconds", "computed"))):
-        if name in given and clock not in clocks:
-            option = f"--{name.replace('_', '-')} {given[name]:g}"
+        if name in settings and clock not in clocks:
+            option = f"--{name.replace('_', '-')} {settings[name]:g}"
             raise CommandError(f"{option}: needs --clock {clocks[0]}; omit it or use that clock.")
-    if clip and (unused := given.keys() & {"clock", "passes_per_frame", "slowdown", "last_frame_seconds"}):
+    if clip and (unused := settings.keys() & {"clock", "passes_per_frame", "slowdown", "last_frame_seconds"}):
         raise CommandError(f"--{min(unused).replace('_', '-')}: does not apply to --clip; omit one of them.")
     if clip and len(traces) != 1:
         raise CommandError(f"--clip: {len(traces)} traces; give one.")
-    options = AnimationOptions(**given)
+    options = AnimationOptions(**settings)
     if clip:
         write_clip(traces[0], path, options, report=_report)
     else:

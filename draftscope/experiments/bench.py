@@ -84,10 +84,10 @@ class BenchResult:
         return [self._line(group, groups[0]) for group in groups]
 
     def _line(self, group: Group, baseline: Group) -> dict[str, Any]:
-        passes, positions = group.total("verifications"), group.by_place
+        passes, positions = group.total("verifications"), group.by_position
         judged, accepted = (sum(column) for column in zip(*positions, strict=True)) if positions else (0, 0)
         pairs = zip(group.rows, baseline.rows, strict=True)
-        ratios = [own.tokens * base.seconds / (own.seconds * base.tokens) for own, base in pairs]
+        ratios = [run.tokens * base.seconds / (run.seconds * base.tokens) for run, base in pairs]
         low, middle, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
         return {
             "label": group.label,
@@ -205,11 +205,11 @@ def _result(arms: Sequence[Arm], outcomes: Sequence[RunOutcome]) -> BenchResult:
     return BenchResult(tuple(outcome.row for outcome in outcomes), same, _suggestions(arms, traces), about)
 
 
-def _arms(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict[str, Any]) -> tuple[Arm, ...]:
+def _arms(target: Any, draft: Any, text: str, gammas: Sequence[int], limits: dict[str, Any]) -> tuple[Arm, ...]:
     """Return all arms, ordinary decoding first; raises ConfigError if a model is not a causal language model."""
-    loading = {name: given.pop(name) for name in _OF_MODELS if name in given}
-    sampled = given.keys() & {"temperature", "top_k", "top_p"}
-    config = make_config(METHODS["ar"].config, given if sampled else {"top_k": 1, **given})
+    loading = {name: limits.pop(name) for name in _OF_MODELS if name in limits}
+    sampled = limits.keys() & {"temperature", "top_k", "top_p"}
+    config = make_config(METHODS["ar"].config, limits if sampled else {"top_k": 1, **limits})
     settings = config_values(config)
     model = _causal("target", RunRequest("ar", target, text, config, local=True, **loading).job().model)
     draft = draft or (MODELS[model.card.id].default_drafter if model.card.id in MODELS else None)
@@ -240,8 +240,8 @@ def _arms(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict
     options: dict[str, dict[str, Any]] = {"generate": {}}
     options |= {"generate, assisted": {"assistant_model": assistant}} if assistant else {}
     options |= {f"generate, lookup, gamma {gamma}": {"prompt_lookup_num_tokens": gamma} for gamma in gammas}
-    for label, own in options.items():
-        runner = GenerateRunner(network, assistant, sampling | own)
+    for label, values in options.items():
+        runner = GenerateRunner(network, assistant, sampling | values)
         arms.append(Arm(label=label, method="ar", settings=settings, model=model, runner=runner))
     return tuple(arms)
 
@@ -253,14 +253,14 @@ def _causal(field: str, model: Model | None) -> Model:
     raise ConfigError(f"{field}: {name} is not a causal language model; give one that AutoModelForCausalLM loads.")
 
 
-def _network(model: Model | None, given: Any) -> Any:
+def _network(model: Model | None, named: Any) -> Any:
     """Return the network of transformers that has `generate`, or None.
 
     It is read again if the model has its own form of it.
     """
     if not isinstance(model, CausalCheckpoint):
         return getattr(model, "_network", None)
-    path = download_dir(given) if given in MODELS and MODELS[given].fetched else given
+    path = download_dir(named) if named in MODELS and MODELS[named].fetched else named
     try:
         folder = source_of(str(path)).folder
         network: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=model.dtype, local_files_only=True)
@@ -361,8 +361,8 @@ def read_prompts(path: str | os.PathLike[str]) -> list[Conversation]:
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{where} is no JSON ({error}); give one object a line.") from None
         about = entry if isinstance(entry, dict) else {"prompt": entry}
-        given = [about["prompt"]] if "prompt" in about else about.get("turns")
-        turns = given if isinstance(given, list) else []
+        found_turns = [about["prompt"]] if "prompt" in about else about.get("turns")
+        turns = found_turns if isinstance(found_turns, list) else []
         if not turns or not all(isinstance(turn, str) and turn.strip() for turn in turns):
             raise ConfigError(
                 f"{where} has {format_value(entry)}; give an object with a text as 'prompt', or with 'turns'."

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from engines.methods import METHODS, own_settings
+from engines.methods import METHODS, settings_for
 from engines.models.catalog import available_choices
 from engines.runtime.run_request import RunRequest
 from engines.sampling.random_source import MAX_SEED
@@ -26,7 +26,7 @@ def variations(request: RunRequest) -> tuple[tuple[str, RunRequest], ...]:
     """
     current = config_values(request.config)
     offered = []
-    for setting in own_settings(METHODS[request.method]):
+    for setting in settings_for(METHODS[request.method]):
         if setting.is_active(current):
             changed = (_changed(request, setting, value) for value in _other_values(setting, current[setting.name]))
             offered += [variation for variation in changed if variation is not None][:MAX_VALUES]

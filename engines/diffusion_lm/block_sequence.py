@@ -245,7 +245,7 @@ class BlockSequence:
         The answer has a token for every position, and then 1 or 0 for each.
         """
         positions = position.tolist()
-        chosen = {place: answer[i] for i, place in enumerate(positions) if answer[len(positions) + i]}
+        chosen = {index: answer[i] for i, index in enumerate(positions) if answer[len(positions) + i]}
         self._held_ids[[*chosen]] = [*chosen.values()]
         return bool(chosen)
 

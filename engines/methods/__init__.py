@@ -101,7 +101,7 @@ SHARED: Final[dict[Family, type[Any]]] = {
 """The settings that every method of a family shares with its baseline."""
 
 
-def own_settings(method: Method) -> tuple[Setting, ...]:
+def settings_for(method: Method) -> tuple[Setting, ...]:
     """Return the settings of a method that its baseline does not have."""
     shared = {setting.name for setting in settings_of(SHARED[method.family])}
     return tuple(setting for setting in settings_of(method.config) if setting.name not in shared)

@@ -50,7 +50,7 @@ class Config(BlockSettings):
             "from the residual (p - q)+. plain: else sample from p, which is biased.",
         ),
     ] = "match"
-    rest: Annotated[
+    rest: Annotated[  # plain: ignore
         Literal["fallback", "truncate"],
         SettingInfo(
             "When fewer than gamma masks remain", "fallback: the target fills them in. truncate: they are drafted."
@@ -116,8 +116,8 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
         gamma = min(width, len(row.open))
         if gamma < width and config.rest == "fallback":
             request, pick = row.request_open_positions("fallback", "target"), Pick(config, chance, next(passes))
-            ((place, token, _),) = yield from _choose(row, request, row.open, pick)
-            row.fill([place], [token])
+            ((chosen_position, token, _),) = yield from _choose(row, request, row.open, pick)
+            row.fill([chosen_position], [token])
             continue
         ids = row.tokens.clone()
         drafts: list[Chosen] = []
@@ -142,8 +142,8 @@ def _draft(row: BlockSequence, ids: Tensor, open_: Tensor, pick: Pick) -> SubDec
     tokens = ids[None, row.block].clone()
     layout = PassLayout(tokens=tokens, position=position, read=read, seen=None, drafted=len(position))
     drafts = yield from _choose(row, row.request_layout(layout, "small_draft", "draft"), open_, pick)
-    for place, token, _ in drafts:
-        ids[place] = token
+    for draft_position, token, _ in drafts:
+        ids[draft_position] = token
     return drafts
 
 

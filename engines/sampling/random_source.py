@@ -209,18 +209,20 @@ class SeededRandom:
         self._keep_races(position[wanted], weights.shape[-1])
 
         def best(rows: Tensor) -> Tensor:
-            races = [self._races[place, weights.shape[-1]] for place in position[rows].tolist()]
+            races = [self._races[position, weights.shape[-1]] for position in position[rows].tolist()]
             return (torch.stack(races) / weights[rows]).argmin(-1)
 
         return sample_in_chunks(wanted, weights.shape[-1], best)
 
     def _keep_races(self, position: Int[Tensor, " W"], count: int) -> None:
         """Have E of these positions and no others: a window asks for most of its positions again."""
-        keys = [(place, count) for place in position.tolist()]
-        new = [place for place, _ in keys if (place, count) not in self._races]
+        keys = [(position, count) for position in position.tolist()]
+        new = [position for position, _ in keys if (position, count) not in self._races]
         for chunk in torch.tensor(new, dtype=torch.long).split(max(1, CHUNK_NUMEL // count)):
             exponential = -self.uniform(DrawKey("gumbel", 0, chunk), count).log()
-            self._races |= {(place, count): row.clone() for place, row in zip(chunk.tolist(), exponential, strict=True)}
+            self._races |= {
+                (position, count): row.clone() for position, row in zip(chunk.tolist(), exponential, strict=True)
+            }
         self._races = {key: self._races[key] for key in keys}
 
     def uniform(self, draw: DrawKey, count: int) -> Float[Tensor, "W N"]:
@@ -245,8 +247,8 @@ class SeededRandom:
     def _uniform(self, draw: DrawKey) -> Tensor:
         """A number for every position; on a CPU those of the iterations and positions to come are made with it."""
         purpose, iteration, position = draw.purpose, draw.iteration, draw.position
-        places = position.tolist() if position.device.type == "cpu" else ()
-        low, high = (min(places), max(places)) if places else (0, NUMPY_MAX_NUMEL)
+        position_list = position.tolist() if position.device.type == "cpu" else ()
+        low, high = (min(position_list), max(position_list)) if position_list else (0, NUMPY_MAX_NUMEL)
         if _AHEAD * (high - low + 2 * _AHEAD) > NUMPY_MAX_NUMEL:  # positions that lie far apart
             return _uniform(_mix(self._key(purpose, iteration, position)))
         iterations, positions, rows = self._tables.get(purpose, _NOTHING)
@@ -256,6 +258,6 @@ class SeededRandom:
             rows = _uniform(_mix(_mix(keys))).unbind()
             self._tables[purpose] = iterations, positions, rows
         row = rows[iteration - iterations.start]
-        if places == [*range(low, high + 1)]:
+        if position_list == [*range(low, high + 1)]:
             return row[low - positions.start : high + 1 - positions.start]
         return row.index_select(0, position - positions.start)

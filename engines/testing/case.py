@@ -53,18 +53,18 @@ class ConformanceCase:
         return self.small if drafter in (*OTHER_DRAFTERS, *EAGLE_DRAFTERS) else self.model
 
 
-def subject(method: Method, given: Mapping[str, object] | None = None) -> ConformanceCase:
+def subject(method: Method, options: Mapping[str, object] | None = None) -> ConformanceCase:
     """A method under `given` settings, shortened where they leave room; ConfigError or ValueError if refused."""
     if method.family not in SHORT:
         raise ConfigError(f"family: {method.family!r} is none; use {', '.join(get_args(Family))}.")
-    given = {} if given is None else given
-    wanted = {name: value for name, value in SHORT[method.family].items() if name not in given}
+    options = {} if options is None else options
+    wanted = {name: value for name, value in SHORT[method.family].items() if name not in options}
     short: dict[str, Value] = {}
     for setting in settings(method.config):
         if setting.name in wanted:
             with suppress(ConfigError):
                 short[setting.name] = setting.parse(wanted[setting.name])
-    config = make_config(method.config, {**short, **given})
+    config = make_config(method.config, {**short, **options})
     model, small = _models(method.family)
     if getattr(config, "drafter", "") == "mixture":
         small = ToyFieldModel(SMALL, mixed=True)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks._toy_runs import MODEL
 from demo.components import method_docs as methods_panel
 from demo.components.method_docs import described
-from demo.components.settings_form import own_settings
+from demo.components.settings_form import settings_for
 from demo.jobs.live_run import LiveRuns
 from engines.methods import METHODS
 from engines.runtime.run_request import RunRequest
@@ -54,7 +54,7 @@ def test_the_example_ends_a_text_where_it_ends(example: ModuleType) -> None:
 
 def test_the_registry_describes_a_method_without_prose(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Drafts are copied from the text itself." in described(example.METHOD)
-    assert [setting.name for setting in own_settings(example.METHOD)] == ["match", "drafts"]
+    assert [setting.name for setting in settings_for(example.METHOD)] == ["match", "drafts"]
     monkeypatch.setitem(METHODS, "prompt-lookup", example.METHOD)
     with gr.Blocks(analytics_enabled=False) as page:
         methods_panel.build()

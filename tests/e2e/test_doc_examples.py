@@ -48,13 +48,13 @@ def test_the_snippets_run(namespace: dict[str, Any]) -> None:
     assert len(SNIPPETS) >= 6
     for number, snippet in enumerate(SNIPPETS):
         exec(compile(snippet, f"snippet {number}", "exec"), namespace)
-    made = {name: value for name, value in namespace.items() if isinstance(value, ds.Trace)}
+    traces = {name: value for name, value in namespace.items() if isinstance(value, ds.Trace)}
     served = {"coarse", "vllm", "sglang", "llama_cpp"}
-    assert {"trace", "plain", "jacobi", "lookup", "early", "built", *served} <= made.keys()
-    for name, trace in made.items():
+    assert {"trace", "plain", "jacobi", "lookup", "early", "built", *served} <= traces.keys()
+    for name, trace in traces.items():
         check(trace)
         assert trace.summary.tokens, name
-    assert made["coarse"].summary.accepted == 7
+    assert traces["coarse"].summary.accepted == 7
     assert sorted(path.name for path in Path().iterdir()) == ["bench.json", "both.html", "run.html", "run.json.gz"]
     assert namespace["race"].data
 

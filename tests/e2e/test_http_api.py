@@ -41,7 +41,7 @@ WRONG = [
 UPSTREAM = ("verbose error", "view api", "validation error", "is not of type", "under any of", "is not one of")
 
 
-def given(field: str, value: Any) -> dict[str, Any]:
+def with_value(field: str, value: Any) -> dict[str, Any]:
     inner = field in ("temperature", "width")
     return SOUND | ({"settings": {field: value}} if inner else {field: value})
 
@@ -65,7 +65,7 @@ def test_a_summary_and_the_trace_are_those_of_the_same_run_anywhere() -> None:
 def test_every_argument_with_every_kind_of_value_is_refused_by_name() -> None:
     for field, value in WRONG:
         with pytest.raises(ValueError) as caught:
-            run(**given(field, value))
+            run(**with_value(field, value))
         check(str(caught.value), field)
 
 
@@ -114,10 +114,10 @@ def test_four_endpoints_are_public_and_described(client: Client, tmp_path: Path)
 
 def posted(server: str, path: str, body: object) -> str:
     """Return the server's answer to a raw body."""
-    place, kind = f"{server}/gradio_api/call", {"Content-Type": "application/json"}
-    answer = httpx.post(f"{place}/{path}", content=json.dumps(body), headers=kind)
+    url, kind = f"{server}/gradio_api/call", {"Content-Type": "application/json"}
+    answer = httpx.post(f"{url}/{path}", content=json.dumps(body), headers=kind)
     if answer.status_code == 200:
-        return httpx.get(f"{place}/{path.removeprefix('v2/')}/{answer.json()['event_id']}", timeout=60).text
+        return httpx.get(f"{url}/{path.removeprefix('v2/')}/{answer.json()['event_id']}", timeout=60).text
     assert answer.status_code in (404, 422), answer.text
     return str(answer.json()["error"])
 
@@ -163,12 +163,12 @@ def test_the_server_is_ready_knows_defaults_and_hands_out_nothing_else(server: s
     assert large.status_code == 413
 
 
-def in_session(server: str, ask: Any) -> Any:
+def in_session(server: str, use: Any) -> Any:
     async def talk() -> Any:
         address = f"{server}/gradio_api/mcp/"
         async with streamable_http_client(address) as (read, write, _), ClientSession(read, write) as session:
             await session.initialize()
-            return await ask(session)
+            return await use(session)
 
     return asyncio.run(talk())
 
@@ -176,20 +176,20 @@ def in_session(server: str, ask: Any) -> Any:
 def called(server: str, name: str, arguments: Mapping[str, Any]) -> tuple[bool, str]:
     """Return whether the call failed, and the text of the answer, which is also returned as data."""
 
-    async def ask(session: ClientSession) -> types.CallToolResult:
+    async def use(session: ClientSession) -> types.CallToolResult:
         return await session.call_tool(name, dict(arguments))
 
-    answer = in_session(server, ask)
+    answer = in_session(server, use)
     (content,) = answer.content
     assert answer.isError or answer.structuredContent == json.loads(content.text)
     return answer.isError, content.text
 
 
 def test_every_tool_is_described_and_answers_with_json(server: str) -> None:
-    async def ask(session: ClientSession) -> tuple[types.InitializeResult, list[types.Tool]]:
+    async def use(session: ClientSession) -> tuple[types.InitializeResult, list[types.Tool]]:
         return await session.initialize(), (await session.list_tools()).tools
 
-    begun, listed = in_session(server, ask)
+    begun, listed = in_session(server, use)
     assert begun.serverInfo.version == __version__
     tools = {tool.name: tool for tool in listed}
     assert set(tools) == set(TOOLS)
@@ -201,7 +201,7 @@ def test_every_tool_is_described_and_answers_with_json(server: str) -> None:
     properties = schema["properties"]
     assert list(properties) == ARGUMENTS and schema["required"] == ["method"]
     assert properties["method"]["enum"] == list(METHODS)
-    assert all(len(said["description"].split()) > 3 for said in properties.values())
+    assert all(len(described["description"].split()) > 3 for described in properties.values())
     assert tools["draftscope_validate"].inputSchema["properties"]["file"]["format"] == FILE_FORMAT
     sound = base64.b64encode(dumps(decode_toy_raster("scd", window=16))).decode()
     failed, text = called(server, "draftscope_validate", {"file": f"data:application/json;base64,{sound}"})
@@ -211,8 +211,8 @@ def test_every_tool_is_described_and_answers_with_json(server: str) -> None:
 
 
 def test_a_tool_answers_with_a_summary_and_the_address_of_the_trace(server: str) -> None:
-    asked = {"method": "speculative", "prompt": "", "model": MODEL, "draft": MODEL, "seed": 3}
-    failed, text = called(server, "draftscope_run", asked)
+    arguments = {"method": "speculative", "prompt": "", "model": MODEL, "draft": MODEL, "seed": 3}
+    failed, text = called(server, "draftscope_run", arguments)
     answer = json.loads(text)
     assert not failed and len(text) < 3000
     assert answer["forwards"] == decode_toy_raster("speculative", seed=3, drafter="itself").summary.forwards

@@ -14,7 +14,7 @@ from engines.methods import METHODS
 from engines.runtime.run_request import RunRequest
 
 
-def asked(method: str, **settings: Any) -> RunRequest:
+def request_of(method: str, **settings: Any) -> RunRequest:
     return RunRequest(method, "toy-field" if "cspd" in method else "toy-raster", "", METHODS[method].config(**settings))
 
 
@@ -75,9 +75,9 @@ def test_other_websites_pages_cannot_queue_runs(small: str) -> None:
 
 
 def test_the_page_is_sent_compressed_and_a_trace_as_it_is(small: str, library: Path) -> None:
-    def sent(place: str) -> tuple[bytes, str | None]:
-        asked = urllib.request.Request(f"{small}{place}", headers={"Accept-Encoding": "gzip"})
-        with urllib.request.urlopen(asked) as got:
+    def sent(path: str) -> tuple[bytes, str | None]:
+        request = urllib.request.Request(f"{small}{path}", headers={"Accept-Encoding": "gzip"})
+        with urllib.request.urlopen(request) as got:
             return got.read(), got.headers["Content-Encoding"]
 
     page, how = sent("/")

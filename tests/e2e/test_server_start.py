@@ -21,14 +21,14 @@ from engines.methods import METHODS
 from engines.runtime.run_request import RunRequest
 
 
-def said(folder: Path, gone: tuple[str, ...] = ()) -> tuple[int, list[str]]:
-    answer = readyz(folder, gone)
+def log_lines(folder: Path, missing: tuple[str, ...] = ()) -> tuple[int, list[str]]:
+    answer = readyz(folder, missing)
     return answer.status_code, json.loads(bytes(answer.body))["problems"]
 
 
 def test_ready_is_what_has_all_that_visitors_ask_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert said(tmp_path) == (200, [])
-    status, problems = said(tmp_path / "gone", ("scd.json.gz",))
+    assert log_lines(tmp_path) == (200, [])
+    status, problems = log_lines(tmp_path / "gone", ("scd.json.gz",))
     assert status == 503
     assert problems == [
         "visitors' files: cannot be written (No such file or directory); make room",
@@ -36,14 +36,14 @@ def test_ready_is_what_has_all_that_visitors_ask_for(tmp_path: Path, monkeypatch
     ]
     models = tmp_path / "assets" / "models"
     monkeypatch.setattr(server, "ASSETS", tmp_path / "assets")
-    assert "MANIFEST.json: is missing or damaged; copy" in said(tmp_path)[1][0]
+    assert "MANIFEST.json: is missing or damaged; copy" in log_lines(tmp_path)[1][0]
     models.mkdir(parents=True)
     for text in ("{", "[]", "3", "[" * 9000, '{"a": 3}'):
         (models / "MANIFEST.json").write_text(text)
-        assert "MANIFEST.json: is missing or damaged; copy" in said(tmp_path)[1][0]
+        assert "MANIFEST.json: is missing or damaged; copy" in log_lines(tmp_path)[1][0]
     (models / "MANIFEST.json").write_text('{"a": {}, "b": {"files": {"1.safetensors": "0"}}}')
     (models / "a.safetensors").touch()
-    assert said(tmp_path) == (
+    assert log_lines(tmp_path) == (
         503, ["assets/models/b/1.safetensors: is missing; copy the folder assets of the repository"]
     )  # fmt: skip
 
@@ -59,17 +59,17 @@ def test_a_broken_recording_is_left_out_and_the_gallery_says_so(
     recorded = recordings(tmp_path / "some")
     assert [path.name for path in recorded[0].paths] == ["ar.json.gz", "scd.json.gz"]
     assert "psd.json.gz: is left out of the gallery: psd.json.gz: cannot be unpacked as gzip" in caplog.text
-    gone = invalid_recordings(recorded, tmp_path / "some")
-    assert gone == ["lost.json.gz", "psd.json.gz"]
-    assert notice_of(recorded, gone) == ["lost.json.gz, psd.json.gz: missing or damaged."]
+    missing = invalid_recordings(recorded, tmp_path / "some")
+    assert missing == ["lost.json.gz", "psd.json.gz"]
+    assert notice_of(recorded, missing) == ["lost.json.gz, psd.json.gz: missing or damaged."]
     assert notice_of(recorded, []) == []
     for text in ("{", "{}", '"a"', "[" * 9000, "\x00"):
         (tmp_path / "gallery.json").write_text(text)
         assert listed(tmp_path) == []
 
 
-def notice_of(recorded: tuple[Recording, ...], gone: list[str]) -> list[str]:
-    blocks = build(Visitors(), recorded, gone)
+def notice_of(recorded: tuple[Recording, ...], missing: list[str]) -> list[str]:
+    blocks = build(Visitors(), recorded, missing)
     boxes = [block for block in blocks.blocks.values() if getattr(block, "elem_id", "") == "gallery-gone"]
     return [box.value["text"] for box in boxes]
 
@@ -84,10 +84,10 @@ def test_what_is_no_port_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # gradio leaves its probe open
 def test_a_taken_port_is_not_left_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.socket() as occupied:
+        occupied.bind(("127.0.0.1", 0))
+        occupied.listen()
+        port = occupied.getsockname()[1]
         monkeypatch.setenv("GRADIO_SERVER_PORT", str(port))
         with gr.Blocks() as blocks:
             gr.Markdown("a page")
@@ -120,9 +120,9 @@ def test_an_event_is_one_line_of_plain_ascii(caplog: pytest.LogCaptureFixture) -
 
 def test_a_run_is_written_when_it_begins_and_ends_without_its_prompt(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "draftscope")
-    asked = RunRequest("ar", "toy-raster", "", METHODS["ar"].config(), 7)
-    list(decoded([asked], lambda: False, "page"))
-    running = decoded([asked], lambda: False, "page")
+    request = RunRequest("ar", "toy-raster", "", METHODS["ar"].config(), 7)
+    list(decoded([request], lambda: False, "page"))
+    running = decoded([request], lambda: False, "page")
     next(running), next(running)
     running.close()
     about = 'kind="page" method="ar" model="toy-raster" seed=7'

@@ -62,7 +62,7 @@ def distributions(file: str) -> set[str]:
 @pytest.mark.one_quick
 @pytest.mark.parametrize("package", ["app.py", "demo", "engines", "traces", "visualizers"])
 def test_the_requirements_bring_what_is_imported(package: str) -> None:
-    brought, own = distributions("requirements.txt") | {"draftscope"}, packages_distributions()
+    brought, packages = distributions("requirements.txt") | {"draftscope"}, packages_distributions()
     files = [ROOT / package] if package.endswith(".py") else sorted((ROOT / package).rglob("*.py"))
     for path in files:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -70,7 +70,7 @@ def test_the_requirements_bring_what_is_imported(package: str) -> None:
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module]
             for name in names:
-                sources = {canonicalize_name(each) for each in own.get(name.partition(".")[0], ())}
+                sources = {canonicalize_name(each) for each in packages.get(name.partition(".")[0], ())}
                 assert not sources or sources & brought, f"{path.relative_to(ROOT)} imports {name}"
 
 

@@ -66,8 +66,8 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     code = "import sys, draftscope as ds; ds.view(ds.read(sys.argv[1]), sys.argv[2]); print(ds.__file__)"
     environment = os.environ | {"PYTHONPATH": str(target)}
     command = [sys.executable, "-c", code, "run.json", "run.html"]
-    made = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert made.stdout.startswith(str(target)), made.stderr
+    viewed = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert viewed.stdout.startswith(str(target)), viewed.stderr
     assert (tmp_path / "run.html").stat().st_size > 1_000_000
     assert not (target / "tests").exists()
     code = "import sys; sys.modules['torch'] = None; from draftscope.cli.main import main; "

@@ -44,10 +44,10 @@ odd = flat | st.lists(flat, max_size=3) | st.dictionaries(words, flat, max_size=
 depths = st.sampled_from((3, 30, 150, 199, 201, 1000, 5000))
 
 
-def examples(few: int, many: int) -> settings:
+def examples(num_quick: int, many: int) -> settings:
     """Return settings for `few` examples within the suite, `many` at full size."""
     return settings(
-        max_examples=many if FULL else few,
+        max_examples=many if FULL else num_quick,
         derandomize=not FULL,
         database=None,
         deadline=None,
@@ -89,10 +89,10 @@ def as_json(document: Any) -> bytes:
 
 
 @st.composite
-def changed(draw: st.DrawFn, document: Any, most: int = 3) -> Any:
+def changed(draw: st.DrawFn, document: Any, max_changes: int = 3) -> Any:
     """A copy of a JSON document with one to `most` changes anywhere."""
     holder = [json.loads(json.dumps(document))]
-    for _ in range(draw(st.integers(1, most))):
+    for _ in range(draw(st.integers(1, max_changes))):
         inside: Any = holder
         name: Any = 0
         while isinstance(inside[name], list | dict) and inside[name] and draw(st.integers(0, 4)):
@@ -115,15 +115,15 @@ def changed(draw: st.DrawFn, document: Any, most: int = 3) -> Any:
 @st.composite
 def damaged(draw: st.DrawFn, data: bytes, head: int | None = None) -> bytes:
     """Bytes that are cut off, or with some flipped, put in or left out; all within the first `head` bytes."""
-    made = bytearray(data)
-    end = len(made) if head is None else min(head, len(made))
+    content = bytearray(data)
+    end = len(content) if head is None else min(head, len(content))
     for _ in range(draw(st.sampled_from((1, 1, 2, 8)))):
         at = draw(st.integers(0, max(end - 1, 0)))
-        length = draw(st.sampled_from((0, 1, 1, 4, 100, len(made))))
+        length = draw(st.sampled_from((0, 1, 1, 4, 100, len(content))))
         put = st.binary(max_size=100) | st.sampled_from((b"", b"\xff\xfe", b"[" * 300, b"9" * 5000))
-        flipped = bytes(byte ^ 1 << draw(st.integers(0, 7)) for byte in made[at : at + 1])
-        made[at : at + length] = flipped if length == 1 else draw(put)
-    return bytes(made)
+        flipped = bytes(byte ^ 1 << draw(st.integers(0, 7)) for byte in content[at : at + 1])
+        content[at : at + length] = flipped if length == 1 else draw(put)
+    return bytes(content)
 
 
 @st.composite

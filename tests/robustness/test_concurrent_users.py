@@ -25,7 +25,7 @@ BUSY = ("queue is full", "busy", "try again", "wait")
 """Messages of an overloaded server; the client tries again."""
 LIGHT_SECONDS = 1.0
 """Maximum median time of light requests, on an otherwise idle machine."""
-MOST_GROWTH = 1.1
+MAX_GROWTH = 1.1
 """Memory after the last round, over that after the first."""
 
 
@@ -33,7 +33,7 @@ def client(address: str) -> Client:
     return Client(address, verbose=False, download_files=False, httpx_kwargs={"timeout": 120.0})
 
 
-def ask(asker: Client, number: int) -> tuple[Any, ...]:
+def answer_of(asker: Client, number: int) -> tuple[Any, ...]:
     """Ask for run `number` until it is answered: its method and seed, and what the answer says ran."""
     method, seed = ("ar", "scd")[number % 2], number // 2 % SEEDS
     late = time.monotonic() + PATIENCE_SECONDS
@@ -71,22 +71,22 @@ def look(address: str, done: threading.Event) -> dict[str, list[float]]:
 @pytest.mark.timeout(3600 if FULL else 300)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # of gradio's client
 def test_nothing_is_lost_in_a_crowd() -> None:
-    held, answers, light = list[float](), set[tuple[Any, ...]](), list[dict[str, list[float]]]()
+    resident, answers, light = list[float](), set[tuple[Any, ...]](), list[dict[str, list[float]]]()
     with served() as (address, _, process):
         for _ in range(ROUNDS):
             askers, done = [client(address) for _ in range(VISITORS)], threading.Event()
             with ThreadPoolExecutor(VISITORS + 1) as pool:
                 looker = pool.submit(look, address, done)
                 try:
-                    answers |= set(pool.map(ask, itertools.cycle(askers), range(RUNS)))
+                    answers |= set(pool.map(answer_of, itertools.cycle(askers), range(RUNS)))
                 finally:
                     done.set()
                 light.append(looker.result())
             for asker in askers:
                 asker.close()
-            held.append(resident_megabytes(process) or 1.0)
+            resident.append(resident_megabytes(process) or 1.0)
     assert len(answers) == min(RUNS, 2 * SEEDS), "one run gave two answers"
     for name in light[0]:
         middle = median(one for seconds in light for one in seconds[name])
         assert middle < LIGHT_SECONDS or not FULL, name
-    assert held[-1] < MOST_GROWTH * held[0]
+    assert resident[-1] < MAX_GROWTH * resident[0]

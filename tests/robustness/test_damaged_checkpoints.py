@@ -73,7 +73,7 @@ def one_pass(folder: Path, prompt: str) -> None:
 @examples(25, 1500)
 @given(data=st.data(), family=st.sampled_from((*checkpoints.SPECIAL, "janus")))
 def test_a_damaged_checkpoint_ends_in_a_sentence(home: Path, data: st.DataObject, family: str) -> None:
-    with TemporaryDirectory() as place:  # always another: models are kept by their path
-        folder = Path(shutil.copytree(home / family, Path(place) / family))
+    with TemporaryDirectory() as copy_folder:  # always another: models are kept by their path
+        folder = Path(shutil.copytree(home / family, Path(copy_folder) / family))
         damage(folder, data.draw)
         one_pass(folder, "a red boot")

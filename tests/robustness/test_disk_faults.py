@@ -51,8 +51,8 @@ class Fault:
     def limit(self) -> None:
         """Set the limits, in the process of the command."""
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing beyond the limit then fails
-        for name, most in self.limits.items():
-            resource.setrlimit(name, (most, most))
+        for name, limit in self.limits.items():
+            resource.setrlimit(name, (limit, limit))
 
 
 @pytest.fixture(scope="module")
@@ -123,14 +123,14 @@ def faults() -> Iterator[Fault]:
 def test_a_command_ends_with_one_clear_line(fault: Fault, damaged: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        places = {"out": str(out), "in": str(damaged), "port": str(taken.getsockname()[1])}
-        variables = {key: value.format(**places) for key, value in fault.variables.items()}
+    with socket.socket() as occupied:
+        occupied.bind(("127.0.0.1", 0))
+        occupied.listen()
+        words = {"out": str(out), "in": str(damaged), "port": str(occupied.getsockname()[1])}
+        variables = {key: value.format(**words) for key, value in fault.variables.items()}
         with open(fault.output, "wb") as output:
             done = subprocess.run(
-                [sys.executable, "-m", *(part.format(**places) for part in fault.command.split())],
+                [sys.executable, "-m", *(part.format(**words) for part in fault.command.split())],
                 cwd=ROOT,
                 env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
                 stdout=output,

@@ -69,14 +69,14 @@ def values(draw: st.DrawFn, method: str) -> dict[str, Any]:
 @given(st.data())
 def test_settings_are_run_or_refused(data: st.DataObject) -> None:
     method = METHODS[data.draw(st.sampled_from(sorted(METHODS)))]
-    asked = data.draw(values(method.name))
+    setting_values = data.draw(values(method.name))
     text = method.family == "diffusion-lm"
-    asked |= {"length": asked.get("length", 16)} if text else {}
+    setting_values |= {"length": setting_values.get("length", 16)} if text else {}
     prompt = data.draw(st.sampled_from(("How many?", "a", *TEXTS))) if text else ""
     seed: Any = data.draw(st.sampled_from((0, 7, 2**31 - 1)) | odd)
     with within(RUN_SECONDS):
         try:
-            config = read_config(method.config, asked)
+            config = read_config(method.config, setting_values)
             job = Job(method, load_model(QUICKEST[method.family]), prompt, config, parse_seed(seed))
             for _ in islice(Run(job), PASSES):
                 pass

@@ -51,9 +51,9 @@ class _Reader(HTMLParser):
         self._runs = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self._runs = tag == "style" or (tag == "script" and given.get("type") != _DATA)
-        for name, value in given.items():
+        attributes = {name: value or "" for name, value in attrs}
+        self._runs = tag == "style" or (tag == "script" and attributes.get("type") != _DATA)
+        for name, value in attributes.items():
             if name == "srcdoc":
                 check_page(value)
             elif MARK in name or (MARK in value and (name.startswith("on") or name in _RUNS)):
@@ -82,23 +82,23 @@ def check_page(page: str) -> None:
 
 def cut(trace: Trace, steps: int) -> Trace:
     """The run as far as its first passes went."""
-    kept = trace.steps[:steps]
-    end = replay.replay_steps(kept, replay.canvas_size(trace.canvas))
+    steps_left = trace.steps[:steps]
+    end = replay.replay_steps(steps_left, replay.canvas_size(trace.canvas))
     tokens = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
     return replace(
         trace,
-        steps=kept,
+        steps=steps_left,
         output=replace(trace.output, tokens=tokens, image=None, video=(), given=None),
         legend=replace(trace.legend, frames=(), patches=None),
-        summary=summarise(kept, len(tokens), all(end.final), trace.legend.ends),
+        summary=summarise(steps_left, len(tokens), all(end.final), trace.legend.ends),
     )
 
 
 @cache
 def short(path: Path) -> Trace:
     """A recorded run cut to a size that can be changed thousands of times."""
-    whole = read(path)
-    return next((one for steps in (6, 3) if len(dumps(one := cut(whole, steps))) <= 60_000), cut(whole, 1))
+    trace = read(path)
+    return next((one for steps in (6, 3) if len(dumps(one := cut(trace, steps))) <= 60_000), cut(trace, 1))
 
 
 @cache
@@ -129,40 +129,42 @@ def changed_traces(draw: st.DrawFn) -> Trace | None:
 @st.composite
 def twisted(draw: st.DrawFn) -> Trace:
     """A run that stays sound, as far as one can know: a stranger's words, or numbers at the edge of what may be."""
-    made = json.loads(dumps(hostile(short(draw(runs)), draw(texts))))
-    del made["summary"]  # it follows from the steps
+    document = json.loads(dumps(hostile(short(draw(runs)), draw(texts))))
+    del document["summary"]  # it follows from the steps
     for twist in draw(
         st.lists(st.sampled_from(("costs", "fewer", "idle", "shape", "empty", "words", "rules")), unique=True)
     ):
         if twist == "costs":
             size = draw(st.sampled_from((1e-300, 1e-9, 1e6, float(MILLISECONDS))))
             times = dict.fromkeys(("prepare", "forward", "logits", "decide"), size)
-            for step in made["steps"]:
+            for step in document["steps"]:
                 step["call"] |= {"query_tokens": CALL_COUNT, "batch": CALL_COUNT, "milliseconds": times}
                 step["signals"] = step.get("signals", {}) | {"x_a": -MEASURE}
         elif twist == "fewer":
-            gone = draw(st.lists(st.sampled_from(COLUMNS), min_size=1))
-            made["steps"] = [{name: step[name] for name in step if name not in gone} for step in made["steps"]]
+            removed = draw(st.lists(st.sampled_from(COLUMNS), min_size=1))
+            document["steps"] = [
+                {name: step[name] for name in step if name not in removed} for step in document["steps"]
+            ]
         elif twist == "idle":
             idle = {"call": {"role": "self", "mode": "idle", "query_tokens": 0}}
-            made["steps"] += [idle] * draw(st.sampled_from((1, 40, 400)))
+            document["steps"] += [idle] * draw(st.sampled_from((1, 40, 400)))
         elif twist == "shape":
-            size = replay.canvas_size(loads(as_json(made)).canvas)
+            size = replay.canvas_size(loads(as_json(document)).canvas)
             shapes = (("text", [size]), ("image", [1, size]), ("image", [size, 1]), ("video", [size, 1, 1]))
             kind, extents = draw(st.sampled_from(shapes))
             order = {"order": draw(st.permutations(range(size)))} if draw(st.booleans()) else {}
-            made["canvas"] = {"kind": kind, "shape": extents, **order}
-            made.get("legend", {}).pop("tiles", None)
-            made["output"].pop("text", None)
+            document["canvas"] = {"kind": kind, "shape": extents, **order}
+            document.get("legend", {}).pop("tiles", None)
+            document["output"].pop("text", None)
         elif twist == "empty":  # stopped before it began
-            made |= {"steps": [], "output": {"tokens": [None] * len(made["output"].get("tokens", ()))}}
+            document |= {"steps": [], "output": {"tokens": [None] * len(document["output"].get("tokens", ()))}}
         elif twist == "words":
-            made["seed"] = draw(st.sampled_from((None, 0, -1, MAX_INT, -MAX_INT - 1)))
-            made |= {"version": "1.999999999", draw(st.sampled_from(TEXTS)): [draw(texts)]}
+            document["seed"] = draw(st.sampled_from((None, 0, -1, MAX_INT, -MAX_INT - 1)))
+            document |= {"version": "1.999999999", draw(st.sampled_from(TEXTS)): [draw(texts)]}
         else:
             formula = draw(st.sampled_from(("{p} {p ? q} {q}", "{coin} is drawn")))
-            made["rules"] = [{"fates": ["accepted", "resampled"], "formula": formula, "says": draw(texts)}]
-    return loads(as_json(made))
+            document["rules"] = [{"fates": ["accepted", "resampled"], "formula": formula, "says": draw(texts)}]
+    return loads(as_json(document))
 
 
 def everything(trace: Trace) -> None:
@@ -173,7 +175,7 @@ def everything(trace: Trace) -> None:
     repr(trace)
     summary_text(trace)
     stats.summarise(steps, size, trace.summary.complete, trace.legend.ends)
-    every: tuple[Callable[[Any], object], ...] = (
+    uses: tuple[Callable[[Any], object], ...] = (
         *(
             stats.cost_by_role,
             stats.cost_by_mode,
@@ -183,7 +185,7 @@ def everything(trace: Trace) -> None:
         ),
         *(run_stats.agreement_by_age, foresight.forecasts, text_stats.router_decisions, text_stats.decoded_by_step),
     )
-    for compute in every:
+    for compute in uses:
         compute(steps)
     run_stats.acceptance_by_position(steps, size)
     run_stats.compare([trace, trace])

@@ -51,18 +51,18 @@ HEADERS = (
 
 def composed(method: str, target: str, body: bytes = b"", headers: Sequence[tuple[str, str]] = ()) -> bytes:
     """A request whose parts are what they are given as."""
-    there = {name.lower() for name, _ in headers}
-    own = [] if "host" in there else [("Host", "127.0.0.1")]
-    if method not in ("GET", "HEAD") and not there & {"content-length", "transfer-encoding"}:
-        own.append(("Content-Length", f"{len(body)}"))
-    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in (*own, *headers))]
+    names = {name.lower() for name, _ in headers}
+    host = [] if "host" in names else [("Host", "127.0.0.1")]
+    if method not in ("GET", "HEAD") and not names & {"content-length", "transfer-encoding"}:
+        host.append(("Content-Length", f"{len(body)}"))
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in (*host, *headers))]
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogatepass") + body
 
 
 def exchange(address: str, data: bytes, patience: float = PATIENCE_SECONDS) -> bytes:
     """The answer to a request; what came of it within the patience, or until a stream of events begins."""
-    place, answer, late = urlsplit(address), bytearray(), time.monotonic() + patience
-    with socket.create_connection((place.hostname or "", place.port or 0), timeout=60) as line:
+    parts, answer, late = urlsplit(address), bytearray(), time.monotonic() + patience
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=60) as line:
         try:
             line.sendall(data)
             while not complete(answer):
@@ -90,14 +90,14 @@ def status(answer: bytes) -> int:
     return int(line[1]) if line else 0
 
 
-def check(asked: bytes, answer: bytes) -> None:
+def check(request: bytes, answer: bytes) -> None:
     """Fail if an answer is a server error, or contains a secret."""
     code, body = status(answer), answer.decode("utf-8", "replace")
     assert code < 500 or code in (503, 507), body[-200:]  # those two say a limit
     assert SECRET not in body and "root:x:0:" not in body
     assert "Traceback (most" not in body
-    for place in (str(ROOT), str(Path.home()), sys.prefix):
-        assert len(place) < 2 or place not in body or place in unquote(asked.decode("utf-8", "replace")), place
+    for path in (str(ROOT), str(Path.home()), sys.prefix):
+        assert len(path) < 2 or path not in body or path in unquote(request.decode("utf-8", "replace")), path
 
 
 def send(app: App, data: bytes, patience: float = PATIENCE_SECONDS) -> None:
@@ -161,7 +161,7 @@ def endless(draw: st.DrawFn) -> bytes:
     target = draw(st.sampled_from(("/gradio_api/upload", "/gradio_api/call/methods", "/gradio_api/queue/join")))
     lengths = ("0", "99", "-1", "1e3", "0x10", "10, 20", "9" * 30, "", "\u0665", "40000000000")
     chunks = (b"5\r\nhello\r\n0\r\n\r\n", b"ffffffffffffffffff\r\na", b"-1\r\n\r\n", b"zz\r\n", b"5\r\nhel")
-    lying = [composed("POST", target, b'{"data": []}', [("Content-Length", said)]) for said in lengths]
+    lying = [composed("POST", target, b'{"data": []}', [("Content-Length", length)]) for length in lengths]
     chunked = [composed("POST", target, body, [("Transfer-Encoding", "chunked")]) for body in chunks]
     sound = composed("GET", "/healthz", headers=draw(headers))
     malformed = (

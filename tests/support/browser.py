@@ -62,13 +62,13 @@ def visit(
         if not alone:
             _shared[browser] = context
             context.new_page()  # keeps the window open
-    wrong, own = list[str](), ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
+    wrong, allowed = list[str](), ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
 
     def watch(page: Page) -> None:
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("dialog", lambda dialog: wrong.append(dialog.message))
-        page.on("console", lambda said: wrong.append(said.text) if console and said.type == "error" else None)
-        page.on("request", lambda sent: None if not address or sent.url.startswith(own) else wrong.append(sent.url))
+        page.on("console", lambda message: wrong.append(message.text) if console and message.type == "error" else None)
+        page.on("request", lambda sent: None if not address or sent.url.startswith(allowed) else wrong.append(sent.url))
 
     context.on("page", watch)
     page = context.new_page()
@@ -83,14 +83,14 @@ def visit(
     assert not wrong, wrong
 
 
-def press_once(page: Page, button: str, *, there: str = "body", timeout: float | None = None) -> None:
+def press_once(page: Page, button: str, *, within: str = "body", timeout: float | None = None) -> None:
     """Press a button as soon as it and something else are there: while something runs a button may move, or go."""
     page.wait_for_function(
         """([button, there]) => {
           const found = document.querySelector(button);
           return found?.checkVisibility() && document.querySelector(there) && (found.click(), true);
         }""",
-        arg=[button, there],
+        arg=[button, within],
         timeout=timeout,
     )
 

@@ -52,8 +52,10 @@ class Conditionals:
 
     def forward(self, request: BlockRequest) -> Tensor:
         """The distributions that a request asks for, which holds the whole text in every row."""
-        places: Sequence[int] = request.position[request.output_index].tolist()
-        rows = [torch.stack([self.probs(tuple(row), place) for place in places]) for row in request.tokens.tolist()]
+        positions: Sequence[int] = request.position[request.output_index].tolist()
+        rows = [
+            torch.stack([self.probs(tuple(row), position) for position in positions]) for row in request.tokens.tolist()
+        ]
         return request.trim(torch.stack(rows))
 
     def _any(self) -> Tensor:

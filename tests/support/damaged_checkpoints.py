@@ -43,11 +43,11 @@ def weighted(name: str, tensor: Tensor | None, file: str = "model.safetensors") 
 
 
 def merged(settings: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    made = settings | {
+    config = settings | {
         name: merged(settings.get(name, {}), value) if isinstance(value, dict) else value
         for name, value in fields.items()
     }
-    return {name: value for name, value in made.items() if value is not None or name not in fields}
+    return {name: value for name, value in config.items() if value is not None or name not in fields}
 
 
 def configured(**fields: Any) -> Change:

@@ -28,18 +28,18 @@ _INDEXES: Final = ("index", "_unsafe_index", "index_put", "index_put_", "_index_
 class Elsewhere(Tensor):
     """A tensor of the other device."""
 
-    held: Tensor
+    host: Tensor
 
     @staticmethod
-    def __new__(cls, held: Tensor) -> "Elsewhere":
-        made: Elsewhere = Tensor._make_wrapper_subclass(
-            cls, held.size(), strides=held.stride(), storage_offset=held.storage_offset(), dtype=held.dtype, device=NAME
+    def __new__(cls, host: Tensor) -> "Elsewhere":
+        tensor: Elsewhere = Tensor._make_wrapper_subclass(
+            cls, host.size(), strides=host.stride(), storage_offset=host.storage_offset(), dtype=host.dtype, device=NAME
         )
-        made.held = held
-        return made
+        tensor.host = host
+        return tensor
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
-        return f"{self.held!r} elsewhere"
+        return f"{self.host!r} elsewhere"
 
     def tolist(self) -> Any:
         return self.cpu().tolist()
@@ -94,36 +94,36 @@ def _is_here(where: object) -> bool:
 def _run(operation: Any, args: Any, kwargs: Mapping[str, Any], reads: Counter[str]) -> Any:
     name = operation.overloadpacket.__name__
     leaves = tree_leaves((args, dict(kwargs)))
-    there = [leaf for leaf in leaves if isinstance(leaf, Elsewhere)]
-    _refuse_mixes(operation, name, args, leaves, bool(there))
+    elsewhere = [leaf for leaf in leaves if isinstance(leaf, Elsewhere)]
+    _refuse_mixes(operation, name, args, leaves, bool(elsewhere))
     wanted = kwargs.get("device")
     named = None if wanted is None else torch.device(wanted).type
-    to_host = bool(there) and (
+    to_host = bool(elsewhere) and (
         (name == "_to_copy" and named == "cpu") or (name == "copy_" and not isinstance(args[0], Elsewhere))
     )
-    if to_host or (there and (name in _WAITS or _is_mask_index(name, args))):
+    if to_host or (elsewhere and (name in _WAITS or _is_mask_index(name, args))):
         reads[name] += 1
-    kept = {id(tensor.held): tensor for tensor in there}
-    plain_args, plain_kwargs = tree_map(lambda x: x.held if isinstance(x, Elsewhere) else x, (args, dict(kwargs)))
+    by_host = {id(tensor.host): tensor for tensor in elsewhere}
+    plain_args, plain_kwargs = tree_map(lambda x: x.host if isinstance(x, Elsewhere) else x, (args, dict(kwargs)))
     if named == NAME:
         plain_kwargs["device"] = torch.device("cpu")
     out = operation(*plain_args, **plain_kwargs)
-    if to_host or not (there or named == NAME):
+    if to_host or not (elsewhere or named == NAME):
         return out
 
     # Results are on that device, too; what was changed in place stays itself.
     def there_too(value: Any) -> Any:
         if not isinstance(value, Tensor) or isinstance(value, Elsewhere):
             return value
-        return kept[id(value)] if id(value) in kept else Elsewhere(value)
+        return by_host[id(value)] if id(value) in by_host else Elsewhere(value)
 
     return tree_map(there_too, out)
 
 
-def _refuse_mixes(operation: Any, name: str, args: Any, leaves: list[Any], there: bool) -> None:
+def _refuse_mixes(operation: Any, name: str, args: Any, leaves: list[Any], any_elsewhere: bool) -> None:
     """Raise where tensors of both devices meet. Numbers, indices of tensors elsewhere and copies may come across."""
     host = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not isinstance(leaf, Elsewhere) and leaf.dim()]
-    if not there or not host or name in _CROSSES:
+    if not any_elsewhere or not host or name in _CROSSES:
         return
     if name in _INDEXES and isinstance(args[0], Elsewhere):
         values = args[2] if len(args) > 2 and name not in ("index", "_unsafe_index") else None

@@ -228,9 +228,9 @@ def s2d2() -> Trace:
         signals={"accepted": 1, "committed": 2},
         mask=Mask(queries=("x0", "x1"), keys=("cache", "x0", "x1", "m1"), runs=((0, 2, 2), (0, 1, 1, 2))),
     )
-    rest = step("2:6=unmasked 3:9=fallback", role="self", mode="diffusion", query_tokens=4, signals={"verify": 0})
+    final = step("2:6=unmasked 3:9=fallback", role="self", mode="diffusion", query_tokens=4, signals={"verify": 0})
     edit = step("3:7=edited", role="self", mode="edit", query_tokens=4)
-    return make("s2d2", Canvas(kind="text", shape=(4,), block=4), [draft, verify, rest, edit])
+    return make("s2d2", Canvas(kind="text", shape=(4,), block=4), [draft, verify, final, edit])
 
 
 def psd() -> Trace:

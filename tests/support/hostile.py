@@ -28,13 +28,13 @@ HOSTILE: Final = '<img src=x onerror="globalThis.pwned = 1"></script><script>glo
 def written(words: Sequence[str] = ("The", " draft", " holds", HOSTILE, ".")) -> Trace:
     """A text drafted at once, of which a verifier keeps all but the second token."""
     ids = tuple(range(len(words)))
-    drafts, rest = (
+    drafts, target_pass = (
         " ".join(f"{i}:{i}={fate}" for i in ids[first:]) for first, fate in ((0, "drafted"), (2, "discarded"))
     )
     drafted = step(drafts, role="draft", mode="diffusion", query_tokens=len(words))
     untested = (None,) * (len(words) - 2)
     verdict = {"draft": ids, "accept_prob": (0.9, 0.2, *untested), "coin": (0.1, 0.6, *untested)}
-    verified = step(f"0:0=accepted 1:1=resampled {rest}", mode="verify", query_tokens=len(words), **verdict)
+    verified = step(f"0:0=accepted 1:1=resampled {target_pass}", mode="verify", query_tokens=len(words), **verdict)
     canvas, legend = Canvas(kind="text", shape=(len(words),)), Legend(vocabulary=dict(enumerate(words)))
     return make("s2d2", canvas, (drafted, verified), legend=legend, prompt=HOSTILE)
 
@@ -42,7 +42,7 @@ def written(words: Sequence[str] = ("The", " draft", " holds", HOSTILE, ".")) ->
 def hostile(trace: Trace, text: str) -> Trace:
     """The same run with `text` for every name and word; checks accept it."""
     model = ModelCard(id=text, title=text, weights={text: "0" * 64}, licence=text)
-    place = Environment(device=text, dtype=text, python=text, platform=text, libraries={text: text}, commit=text)
+    environment = Environment(device=text, dtype=text, python=text, platform=text, libraries={text: text}, commit=text)
     words = dict.fromkeys(trace.legend.vocabulary or {}, text)
     return replace(
         trace,
@@ -53,19 +53,19 @@ def hostile(trace: Trace, text: str) -> Trace:
         prompt=text,
         note=text,
         config={**trace.config, text: text},
-        environment=place,
+        environment=environment,
         legend=replace(trace.legend, vocabulary=words or None),
         steps=tuple(_step(each, text) for each in trace.steps),
         output=replace(trace.output, text=text if trace.canvas.kind == "text" else None),
     )
 
 
-def _step(made: Step, text: str) -> Step:
+def _step(template: Step, text: str) -> Step:
     name = f"x_{text}"
     return replace(
-        made,
-        call=replace(made.call, mode=text),
-        numbers={**made.numbers, name: (0.5,) * len(made.position)},
-        signals={**made.signals, name: 0.5},
+        template,
+        call=replace(template.call, mode=text),
+        numbers={**template.numbers, name: (0.5,) * len(template.position)},
+        signals={**template.signals, name: 0.5},
         mask=Mask(queries=(text, text), keys=(text, text), runs=((1, 1), (0, 2))),
     )

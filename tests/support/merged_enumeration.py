@@ -29,7 +29,7 @@ def exact_distribution(make: Callable[[RandomSource], Decoder], answer: Answer, 
     while level:
         rounds += 1
         following: dict[object, tuple[Path, float, float]] = {}
-        for begun, own, total in level.values():
+        for begun, own_weight, total in level.values():
             todo = [begun]
             while todo:
                 chance = Enumerator(todo.pop())
@@ -39,7 +39,7 @@ def exact_distribution(make: Callable[[RandomSource], Decoder], answer: Answer, 
                 except StopIteration:
                     tokens = None
                 todo += chance.siblings
-                weight = total / own * chance.weight
+                weight = total / own_weight * chance.weight
                 if tokens is not None:
                     probs[tokens] += weight
                     continue

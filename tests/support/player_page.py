@@ -25,16 +25,16 @@ _SETTLED = """async () => {
 
 def show(page: Page, *traces: Trace, fragment: str = "") -> None:
     """Open a standalone page; no other URL may be requested."""
-    asked: list[str] = []
+    requests: list[str] = []
     html = standalone(traces, "A test")
     page.route(
-        "**/*", lambda route: (asked.append(route.request.url), route.fulfill(body=html, content_type="text/html"))
+        "**/*", lambda route: (requests.append(route.request.url), route.fulfill(body=html, content_type="text/html"))
     )
     page.goto("about:blank")  # another fragment alone would not load the page again
     page.goto(SITE + fragment)
     every_view(page)
     settle(page)
-    assert [url for url in asked if not url.startswith(SITE)] == []
+    assert [url for url in requests if not url.startswith(SITE)] == []
 
 
 def every_view(page: Page) -> None:
@@ -106,15 +106,15 @@ def chips(page: Page, *classes: str) -> list[int]:
 
 def start(page: Page, trace: Trace, passes: int = 0) -> Any:
     """Open a player, announce a run to it and show its first passes; return the whole trace as plain data."""
-    whole = plain(trace)
+    document = plain(trace)
     harness(page)
-    page.evaluate("meta => player.begin(0, meta)", {**whole, "steps": []})
-    push(page, whole, *range(passes))
-    return whole
+    page.evaluate("meta => player.begin(0, meta)", {**document, "steps": []})
+    push(page, document, *range(passes))
+    return document
 
 
-def push(page: Page, whole: Any, *numbers: int) -> None:
+def push(page: Page, document: Any, *numbers: int) -> None:
     """Let passes of a run arrive, by their numbers from 0."""
     for number in numbers:
-        page.evaluate("([number, step]) => player.push(0, number, step)", [number, whole["steps"][number]])
+        page.evaluate("([number, step]) => player.push(0, number, step)", [number, document["steps"][number]])
     settle(page)

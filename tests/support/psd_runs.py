@@ -17,7 +17,7 @@ class Plan:
     block: int = 8
     blocks: int = 3
     revealed: int = 1
-    held: tuple[int, ...] = (0, 2, 1, 2)
+    num_final: tuple[int, ...] = (0, 2, 1, 2)
     depth: int = 3
 
 
@@ -28,9 +28,9 @@ def speculated(plan: Plan = Plan(), **fields: Any) -> Trace:
         left = list(range(number * plan.block, (number + 1) * plan.block))
         turn = 0
         while left:
-            held = plan.held[turn % len(plan.held)] if turn else 0
-            steps.append(_pass(plan, number, left, held, drafted=turn > 0))
-            left = left[min(len(left), held) + plan.revealed :]
+            num_final = plan.num_final[turn % len(plan.num_final)] if turn else 0
+            steps.append(_pass(plan, number, left, num_final, drafted=turn > 0))
+            left = left[min(len(left), num_final) + plan.revealed :]
             turn += 1
     length = plan.block * plan.blocks
     tokens = tuple(_token(i) for i in range(length))
@@ -48,38 +48,38 @@ def _token(position: int) -> int:
     return 1 + position % (len(WORDS) - 1)
 
 
-def _pass(plan: Plan, number: int, left: list[int], held: int, drafted: bool) -> Step:
+def _pass(plan: Plan, number: int, left: list[int], num_final: int, drafted: bool) -> Step:
     depth = min(plan.depth, len(left)) if drafted else 0
-    held = min(held, depth)
-    rest, shown = left[held:], min(plan.revealed, len(left) - held)
-    judged, entries = left[:depth], [*left[:depth], *rest]
-    fates = ["accepted"] * held + ["rejected"] * (depth > held) + ["discarded"] * (depth - held - 1)
-    fates += ["unmasked"] * shown + ["drafted"] * (len(rest) - shown)
+    num_final = min(num_final, depth)
+    unfinished, shown = left[num_final:], min(plan.revealed, len(left) - num_final)
+    judged, entries = left[:depth], [*left[:depth], *unfinished]
+    fates = ["accepted"] * num_final + ["rejected"] * (depth > num_final) + ["discarded"] * (depth - num_final - 1)
+    fates += ["unmasked"] * shown + ["drafted"] * (len(unfinished) - shown)
     depths = [float(i + 1) for i in range(depth)]
-    made = step(
-        " ".join(f"{place}:{_token(place)}={fate}" for place, fate in zip(entries, fates, strict=True)),
+    target_pass = step(
+        " ".join(f"{position}:{_token(position)}={fate}" for position, fate in zip(entries, fates, strict=True)),
         role="self",
         mode="verify" if drafted else "draft",
         rows=depth + 1,
         query_tokens=(depth + 1) * plan.block,
         numbers={
-            "confidence": tuple(0.95 - 0.01 * place for place in entries),
-            "rank": (*depths, *[None] * shown, *[float(i + 1) for i in range(len(rest) - shown)]),
-            "level": (*depths, *[0.0] * len(rest)),
+            "confidence": tuple(0.95 - 0.01 * position for position in entries),
+            "rank": (*depths, *[None] * shown, *[float(i + 1) for i in range(len(unfinished) - shown)]),
+            "level": (*depths, *[0.0] * len(unfinished)),
         },
-        signals={"block": number, "open": len(left), "winner": held, "speculated": held, "unmasked": shown},
+        signals={"block": number, "open": len(left), "winner": num_final, "speculated": num_final, "unmasked": shown},
     )
     if not drafted:
-        return made
-    under = [(k - 1,) if 0 < k <= held else () for k in range(depth + 1)]
+        return target_pass
+    under = [(k - 1,) if 0 < k <= num_final else () for k in range(depth + 1)]
     graph = tuple(
-        Node(row=k, parents=(*range(k),), positions=(*judged[:k],), accepted=k <= held, vouched_by=under[k])
+        Node(row=k, parents=(*range(k),), positions=(*judged[:k],), accepted=k <= num_final, vouched_by=under[k])
         for k in range(depth + 1)
     )
-    untested = [None] * len(rest)
+    untested = [None] * len(unfinished)
     return replace(
-        made,
-        row=(*[held if k < held else k + 1 for k in range(depth)], *[held] * len(rest)),
+        target_pass,
+        row=(*[num_final if k < num_final else k + 1 for k in range(depth)], *[num_final] * len(unfinished)),
         draft=(*map(_token, judged), *untested),
         p=(*[0.8] * depth, *untested),
         q=(*[0.6] * depth, *untested),

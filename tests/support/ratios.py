@@ -32,8 +32,10 @@ def measured() -> dict[str, float]:
     model: Any = load_model("studio-image")
     ordinary = job("ar", model, prompts("studio-image", 1)[0], 0)
     by_hand = partial(_by_hand.picture, model, ordinary.prompt, 0)
-    place = torch.arange(4)[None]
-    networks = [partial(torch.no_grad()(network), place, place) for network in (model._network, Transformer().eval())]
+    position = torch.arange(4)[None]
+    networks = [
+        partial(torch.no_grad()(network), position, position) for network in (model._network, Transformer().eval())
+    ]
     decode([ordinary])
     for once in networks:
         once()

@@ -36,12 +36,12 @@ class Released:
         return ids[len(prompt) :]
 
     def block(
-        self, ids: list[int], asked: int, where: tuple[int, int, int], threshold: float, part: int, edit: float
+        self, ids: list[int], num_prompt: int, where: tuple[int, int, int], threshold: float, part: int, edit: float
     ) -> None:
         """Fill a block, sub-block by sub-block; then edit it until nothing changes."""
         first, stop, size = where
         opening, edits = True, 0
-        while not self.ended(ids, asked) and any(ids[i] == self.mask for i in range(first, stop)):
+        while not self.ended(ids, num_prompt) and any(ids[i] == self.mask for i in range(first, stop)):
             probs = self.read(ids, first, stop, size)
             masked = [i for i in range(first, stop) if ids[i] == self.mask]
             inside = [i for i in masked if (i - first) // part == (masked[0] - first) // part]
@@ -49,28 +49,28 @@ class Released:
             chosen = [i for i in inside if i == best or float(probs[i].max()) >= threshold]
             carried = opening and self.shift and self.attention == "full" and ids[first] == self.mask
             chosen += [first] if carried and first not in chosen else []
-            held = [i for i in range(max(first, asked), stop) if ids[i] != self.mask]
-            self.put(ids, chosen + self.edits(ids, held, probs, edit), probs)
+            filled = [i for i in range(max(first, num_prompt), stop) if ids[i] != self.mask]
+            self.put(ids, chosen + self.edits(ids, filled, probs, edit), probs)
             opening = False
         while edit < 1 and edits < 16:
-            held = [i for i in range(max(first, asked), stop) if ids[i] != self.mask]
+            filled = [i for i in range(max(first, num_prompt), stop) if ids[i] != self.mask]
             probs = self.read(ids, first, stop, size)
-            if not (changed := self.edits(ids, held, probs, edit)):
+            if not (changed := self.edits(ids, filled, probs, edit)):
                 return
             self.put(ids, changed, probs)
             edits += 1
 
-    def edits(self, ids: list[int], held: Sequence[int], probs: Tensor, edit: float) -> list[int]:
+    def edits(self, ids: list[int], filled: Sequence[int], probs: Tensor, edit: float) -> list[int]:
         """Which tokens are replaced."""
-        return [i for i in held if edit < 1 and float(probs[i].max()) > edit and int(probs[i].argmax()) != ids[i]]
+        return [i for i in filled if edit < 1 and float(probs[i].max()) > edit and int(probs[i].argmax()) != ids[i]]
 
     def put(self, ids: list[int], where: Sequence[int], probs: Tensor) -> None:
         for i in where:
             ids[i] = int(probs[i].argmax())
 
-    def ended(self, ids: Sequence[int], asked: int) -> bool:
+    def ended(self, ids: Sequence[int], num_prompt: int) -> bool:
         """Return whether there is an end with no mask before it."""
-        answer = ids[asked:]
+        answer = ids[num_prompt:]
         stops = [i for i, token in enumerate(answer) if token in self.ends]
         return self.mask not in (answer[: stops[0]] if stops else answer)
 
@@ -83,9 +83,9 @@ class Released:
         """Distributions [N, V] by the position that they are read at."""
         self.passes += 1
         row = torch.tensor(ids if self.attention == "full" else ids[:stop])
-        place = torch.arange(len(row))
-        block = place // size if self.attention == "blocks" else place.clamp(max=first)
+        positions = torch.arange(len(row))
+        block = positions // size if self.attention == "blocks" else positions.clamp(max=first)
         seen = torch.ones(len(row), len(row)).bool() if self.attention == "full" else block[:, None] >= block[None, :]
-        logits = self.forward(row, place, seen)[:, : self.known]
+        logits = self.forward(row, positions, seen)[:, : self.known]
         logits[:, self.mask] = -torch.inf
         return logits.softmax(-1)

@@ -19,5 +19,5 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     visitors = Visitors()
     found = recordings(folder)
-    gone = invalid_recordings(found, folder)
-    serve(build(visitors, found, gone), visitors, folder, gone)
+    invalid = invalid_recordings(found, folder)
+    serve(build(visitors, found, invalid), visitors, folder, invalid)

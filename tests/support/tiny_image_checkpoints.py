@@ -87,10 +87,10 @@ def tokenizer(family: str) -> Tokenizer:
     """Letters, the codes' names where the tokenizer has them, and special tokens."""
     letters = list("abcdefghijklmnopqrstuvwxyz .,*|<>:AUGĊĠ0123456789")
     codes = reversed(names(family))  # in an order that is not theirs
-    made = Tokenizer(models.BPE({name: i for i, name in enumerate([*letters, *codes])}, []))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in GROUPS[family]])
-    return made
+    tokenizer = Tokenizer(models.BPE({name: i for i, name in enumerate([*letters, *codes])}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in GROUPS[family]])
+    return tokenizer
 
 
 def janus(seed: int = 0) -> Any:
@@ -143,10 +143,10 @@ def cosmos(seed: int = 0) -> Any:
 def xar(seed: int = 0) -> XAR:
     """Trained on cells of 2x2, with the tables of rotary positions and the mask that are stored beside the weights."""
     network = randomised(XAR(XAR_SIZE), seed)
-    places = torch.arange(SIDE**2).unflatten(0, (2, 2, 2, 2)).transpose(1, 2).flatten()
+    positions = torch.arange(SIDE**2).unflatten(0, (2, 2, 2, 2)).transpose(1, 2).flatten()
     speeds = 10_000 ** -(torch.arange(2) / 2)
     angles = torch.cat(
-        [(axis[:, None] * speeds).repeat_interleave(2, 1) for axis in (places // SIDE, places % SIDE)], 1
+        [(axis[:, None] * speeds).repeat_interleave(2, 1) for axis in (positions // SIDE, positions % SIDE)], 1
     )
     for name, table in network.named_buffers():
         table.copy_({"freqs_cos": angles.cos(), "freqs_sin": angles.sin()}.get(name.rpartition(".")[2], table))

@@ -125,14 +125,14 @@ def known(family: str) -> int:
 @cache
 def network_of(family: str, tied: bool = False, seed: int = SEED) -> Any:
     """The network, with random weights large enough to have opinions."""
-    kind, own = NETWORKS[family]
+    kind, options = NETWORKS[family]
     sizes = {"vocab_size": PADDED} if family == "gpt2" else _SIZES
     end = id_of(family, SPECIAL[family][-1])
-    config = AutoConfig.for_model(kind, **sizes | {"tie_word_embeddings": tied, "eos_token_id": end} | own)
-    made = torch.Generator().manual_seed(seed)
+    config = AutoConfig.for_model(kind, **sizes | {"tie_word_embeddings": tied, "eos_token_id": end} | options)
+    generator = torch.Generator().manual_seed(seed)
     network = AutoModelForCausalLM.from_config(config).eval().requires_grad_(False)
     for name, part in network.state_dict().items():
-        noise = torch.randn(part.shape, generator=made)
+        noise = torch.randn(part.shape, generator=generator)
         if part.dim() > 1:
             part.copy_(noise * 2 / part.shape[-1] ** 0.5)
         elif part.dim():
@@ -145,9 +145,9 @@ def forward(
 ) -> Tensor:
     """Logits [n, V] of tokens at their positions under a mask [n, s + n], by the network of transformers."""
     mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
-    held = None if memory is None else Cache(layers=[MemoryLayer(memory, i, position) for i in range(LAYERS)])
+    cache = None if memory is None else Cache(layers=[MemoryLayer(memory, i, position) for i in range(LAYERS)])
     logits: Tensor = network_of(family, seed=seed)(
-        input_ids=ids[None], position_ids=position[None], attention_mask=mask[None, None], past_key_values=held
+        input_ids=ids[None], position_ids=position[None], attention_mask=mask[None, None], past_key_values=cache
     ).logits[0]
     return logits.clone()
 
@@ -156,7 +156,7 @@ def forward(
 class Memory:
     """The KV cache of earlier passes by layer and position, and which tokens of a pass to remember."""
 
-    held: dict[tuple[int, int], tuple[Tensor, Tensor]]
+    stored: dict[tuple[int, int], tuple[Tensor, Tensor]]
     seen: list[int]
     """Positions that every token of the pass sees."""
     keep: int
@@ -171,9 +171,9 @@ class MemoryLayer(DynamicLayer):
         self._memory, self._layer, self._position = memory, layer, position.tolist()
 
     def update(self, keys: Tensor, values: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        past = [self._memory.held[self._layer, place] for place in self._memory.seen]
-        for i, place in enumerate(self._position[: self._memory.keep]):
-            self._memory.held[self._layer, place] = (keys[:, :, i], values[:, :, i])
+        past = [self._memory.stored[self._layer, position] for position in self._memory.seen]
+        for i, position in enumerate(self._position[: self._memory.keep]):
+            self._memory.stored[self._layer, position] = (keys[:, :, i], values[:, :, i])
         if not past:
             return keys, values
         seen = [torch.stack(part, 2) for part in zip(*past, strict=True)]
@@ -215,7 +215,7 @@ def settings_of(family: str, tied: bool = False) -> dict[str, Any]:
     common = {"hidden_act": "silu", "rope_scaling": None, "sliding_window": None, "use_sliding_window": False}
     code = {"AutoModelForCausalLM": "modeling_own.OwnForCausalLM"}
     common |= {"torch_dtype": "bfloat16", "auto_map": code, "architectures": ["OwnForCausalLM"], "model_type": family}
-    own: dict[str, dict[str, Any]] = {
+    options: dict[str, dict[str, Any]] = {
         "sdar": {"attn_implementation": "flex_attention", "fuse_cross_entropy": True, "head_dim": 16},
         "Fast_dLLM_Qwen": {"bd_size": 8, "layer_types": ["full_attention"] * LAYERS},
         "Dream": {"mask_token_id": id_of("Dream", "<|mask|>"), "use_mrope": False},
@@ -224,7 +224,7 @@ def settings_of(family: str, tied: bool = False) -> dict[str, Any]:
         | {"score_function": "sigmoid", "use_bias": False, "use_qk_norm": True, "use_qkv_bias": False},
         "PanguEmbedded": {"bias": True, "rope_theta": 1.6e7},
     }
-    return _SIZES | common | {"tie_word_embeddings": tied} | own[family]
+    return _SIZES | common | {"tie_word_embeddings": tied} | options[family]
 
 
 _LLADA = f"""{{
@@ -289,6 +289,6 @@ def job(model: Any, method: str = "blockwise", prompt: str = PROMPT, small: Any 
     return Job(chosen, model, prompt, make_config(chosen.config, {"length": 16} | values), drafter=small)
 
 
-def decoded(asked: Job) -> tuple[Any, ...]:
+def decoded(job: Job) -> tuple[Any, ...]:
     """The tokens of a whole run."""
-    return tuple(finish(asked).output.tokens)
+    return tuple(finish(job).output.tokens)

@@ -9,9 +9,9 @@ EACH = 8
 """Frames of the clip for one latent frame."""
 
 
-def film(frames: int = 3, side: int = 12, seed: int = 0, given: int = 0) -> Trace:
+def film(frames: int = 3, side: int = 12, seed: int = 0, prefix: int = 0) -> Trace:
     """Speculative Jacobi decoding, behind some frames that were given."""
-    return _as_video(jacobi(frames * side, side, seed=seed), frames, side, given)
+    return _as_video(jacobi(frames * side, side, seed=seed), frames, side, prefix)
 
 
 def plain_film(frames: int = 3, side: int = 12) -> Trace:
@@ -19,12 +19,12 @@ def plain_film(frames: int = 3, side: int = 12) -> Trace:
     return _as_video(ordinary(frames * side, side), frames, side)
 
 
-def _as_video(trace: Trace, frames: int, side: int, given: int = 0) -> Trace:
+def _as_video(trace: Trace, frames: int, side: int, prefix: int = 0) -> Trace:
     """A picture of `frames` squares below one another as a video."""
     tokens, square = trace.output.tokens, side * side
     clip = tuple(picture(tokens[square * k : square * (k + 1)], side) for k in range(frames) for _ in range(EACH))
     return replace(
         trace,
         canvas=Canvas(kind="video", shape=(frames, side, side)),
-        output=replace(trace.output, image=None, video=clip[:1] * given + clip, given=given or None),
+        output=replace(trace.output, image=None, video=clip[:1] * prefix + clip, given=prefix or None),
     )

@@ -15,7 +15,7 @@ from traces import write
 OWN = "#method=scd&model=toy-raster&seed=5&set.window=8&step=7"
 SEEN = "globalThis.draftscopePlayers?.viewer?.snapshot()"
 COMPARED = "globalThis.draftscopePlayers?.['compare-viewer']?.snapshot()"
-FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW = """async () => {
+NUM_TICKS_DURING_REDRAW = """async () => {
   const open = name => [...document.querySelectorAll('[role=tab]')].find(tab => tab.innerText.trim() === name).click();
   const ticks = () => tray.querySelectorAll('input:checked').length;
   const seen = [];
@@ -48,7 +48,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
         expect(page.locator("#tray details label").filter(has_text=name)).to_have_count(1)
     page.locator("#tray details input").first.uncheck()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 2")
-    assert page.evaluate(FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW) == 3  # an earlier answer takes no tick back
+    assert page.evaluate(NUM_TICKS_DURING_REDRAW) == 3  # an earlier answer takes no tick back
     page.wait_for_function(f"{COMPARED}.lanes.map(({{ finals }}) => finals).join() === '256,256,256'")
     verdict = page.locator("#compare-viewer .ds-lead", has_text="than Ordinary decoding")
     expect(verdict).to_have_count(2)  # regardless of the order of selection
@@ -156,8 +156,8 @@ def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     tokens = [lane["tokens"] for lane in page.evaluate(COMPARED)["lanes"]]
     page.goto("about:blank")
     page.goto(f"{server}{address}")
-    told = f"JSON.stringify({COMPARED}?.lanes.map(({{ tokens }}) => tokens))"
-    page.wait_for_function(f"tokens => {told} === JSON.stringify(tokens)", arg=tokens)
+    decoded = f"JSON.stringify({COMPARED}?.lanes.map(({{ tokens }}) => tokens))"
+    page.wait_for_function(f"tokens => {decoded} === JSON.stringify(tokens)", arg=tokens)
 
 
 def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, server: str) -> None:

@@ -8,7 +8,7 @@ from support.browser import SNAPSHOT, visit
 
 KINDS = {"text": 64, "picture": 144, "video": 1008, "continuous tokens": 144}
 """Kinds of output, and the number of tokens of their canvas."""
-MOST_WORDS = 60
+MAX_WORDS = 60
 TOLD = """() => {
   const { stage, now } = draftscopePlayers.viewer;
   const { replay } = stage.other;
@@ -76,7 +76,7 @@ def test_stage_and_controls_end_above_the_fold_where_at_most_sixty_words_stand(p
         expect(page.locator("#run")).to_be_in_viewport(ratio=1)  # the form follows the chip
         words = [word for text in page.evaluate(TOLD) for word in text.split() if any(map(str.isalpha, word))]
         assert {"Watch", "Run"} <= {*words}
-        assert len(words) <= MOST_WORDS, f"{kind} at {now}: {' '.join(words)}"
+        assert len(words) <= MAX_WORDS, f"{kind} at {now}: {' '.join(words)}"
         for part in ("#viewer .ds-say", "#viewer .ds-stage", "#viewer .ds-controls"):
             box = page.locator(part).bounding_box()
             assert box is not None and box["y"] >= 0, (kind, now, part)

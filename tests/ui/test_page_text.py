@@ -44,11 +44,11 @@ def test_acceptance_without_drafts_and_times_that_were_measured_once_say_so() ->
     undrafted = replace(handmade.ar(), method="psd")
     assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was verified in this run")
     assert facts(decode_toy_raster("ar"))["Acceptance"] == ("none judged", "the baseline makes no drafts")
-    base, made = decode_toy_raster("ar"), decode_toy_raster("scd")
+    base, accelerated = decode_toy_raster("ar"), decode_toy_raster("scd")
     base = replace(base, summary=replace(base.summary, seconds=1.234))
-    made = replace(made, summary=replace(made.summary, seconds=12.34))
+    accelerated = replace(accelerated, summary=replace(accelerated.summary, seconds=12.34))
     assert facts(base)["Decoding time"] == ("1.2 s", "one run on this machine")
-    figure, note = facts(base, made)["Decoding time"]
+    figure, note = facts(base, accelerated)["Decoding time"]
     assert figure == "12 s"
     assert note == "10.0 × slower; ordinary: 1.2 s; one run of each on this machine"
 
@@ -57,30 +57,30 @@ def test_acceptance_without_drafts_and_times_that_were_measured_once_say_so() ->
 @pytest.mark.parametrize("prompt", EXAMPLES[MODELS["text-target"].default_prompt])
 def test_every_example_makes_psd_draft_as_the_page_runs_it(prompt: str) -> None:
     method, model = METHODS["psd"], load_model("text-target")
-    made = {}
+    traces = {}
     for name in ("psd", "blockwise"):
         config = METHODS[name].config(block=method.config().block)
         running = Run(Job(METHODS[name], model, prompt, config))
         for _ in running:
             pass
-        made[name] = running.trace().summary
-    assert made["psd"].judged > 0
-    assert made["psd"].forwards < made["blockwise"].forwards
+        traces[name] = running.trace().summary
+    assert traces["psd"].judged > 0
+    assert traces["psd"].forwards < traces["blockwise"].forwards
 
 
 def test_a_drafter_is_counted_apart_and_whether_it_pays_is_said() -> None:
-    made = handmade.cspd()
-    target = sum(step.call.role == "target" for step in made.steps)
-    drafted = len(made.steps) - target
+    trace = handmade.cspd()
+    target = sum(step.call.role == "target" for step in trace.steps)
+    drafted = len(trace.steps) - target
     assert drafted
-    base = replace(made, summary=replace(made.summary, forwards=4 * target, seconds=2 * made.summary.seconds))
-    said = run_metrics([base, made])
-    assert [fact.label for fact in said][:2] == ["Target passes", "Decoding time"]
-    assert said[0].figure == str(target)
-    assert said[0].note == f"4.00 × fewer; ordinary: {4 * target}; and {drafted} of the drafter"
-    assert said[1].note.endswith("where drafting pays")
-    slow = replace(base, summary=replace(base.summary, seconds=made.summary.seconds / 2))
-    assert run_metrics([slow, made])[1].note.endswith("where drafting does not pay")
+    base = replace(trace, summary=replace(trace.summary, forwards=4 * target, seconds=2 * trace.summary.seconds))
+    metrics = run_metrics([base, trace])
+    assert [fact.label for fact in metrics][:2] == ["Target passes", "Decoding time"]
+    assert metrics[0].figure == str(target)
+    assert metrics[0].note == f"4.00 × fewer; ordinary: {4 * target}; and {drafted} of the drafter"
+    assert metrics[1].note.endswith("where drafting pays")
+    slow = replace(base, summary=replace(base.summary, seconds=trace.summary.seconds / 2))
+    assert run_metrics([slow, trace])[1].note.endswith("where drafting does not pay")
 
 
 def test_stop_is_there_while_something_is_under_way() -> None:
@@ -99,32 +99,32 @@ def test_stop_is_there_while_something_is_under_way() -> None:
     assert json.loads(settle.js.removeprefix("() => ")) == [gr.update(interactive=True), gr.update(visible=False)]
     request = gr.Request(session_hash="mine")
 
-    async def told(sent: object) -> list[Update]:
+    async def run_once(sent: object) -> list[Update]:
         return [update async for update in done.fn({buttons.sent: sent}, request)]
 
     for _ in range(2):  # what was asked of the first one does not stop the second
         shown = {buttons.stop: gr.update(visible=True)}
-        assert asyncio.run(told([3])) == [shown, {**shown, box: 3}]
+        assert asyncio.run(run_once([3])) == [shown, {**shown, box: 3}]
         buttons.site.request_stop(request)
         assert site.visitor(request).stopped()
     for wrong in (None, [], [1, 2], {"0": 1}, "x"):
-        assert "one value for each of its fields" in asyncio.run(told(wrong))[-1][box]["text"]
+        assert "one value for each of its fields" in asyncio.run(run_once(wrong))[-1][box]["text"]
 
 
 SIX = Canvas(kind="text", shape=(6,))
 
 
-def taking(milliseconds: float, made: Step) -> Step:
-    return replace(made, call=replace(made.call, milliseconds=Milliseconds(forward=milliseconds)))
+def taking(milliseconds: float, template: Step) -> Step:
+    return replace(template, call=replace(template.call, milliseconds=Milliseconds(forward=milliseconds)))
 
 
 def ordinary() -> Trace:
-    return make("ar", SIX, [taking(10, step(f"{place}:1=sampled")) for place in range(6)])
+    return make("ar", SIX, [taking(10, step(f"{position}:1=sampled")) for position in range(6)])
 
 
 def drafted(cost: float = 3) -> Trace:
     """Two drafts of 3 ms, verified in 20 ms, twice: of four verified drafts three are accepted."""
-    draft = [taking(cost, step(f"{place}:1=drafted", role="draft")) for place in (0, 1, 3, 4)]
+    draft = [taking(cost, step(f"{position}:1=drafted", role="draft")) for position in (0, 1, 3, 4)]
     checks = [
         taking(20, step("0:1=accepted 1:1=accepted 2:1=bonus", query_tokens=3)),
         taking(20, step("3:1=accepted 4:2=resampled 5:1=bonus", query_tokens=3)),
@@ -149,16 +149,16 @@ def test_costs_are_in_ordinary_passes_and_add_up_to_the_speed() -> None:
 
 
 def test_the_reasons_are_told_in_words() -> None:
-    said = explain_speed([ordinary(), drafted()])
-    assert said["In all"].startswith("1.15 times as fast as ordinary decoding")
-    assert said["Verification"] == (
+    reasons = explain_speed([ordinary(), drafted()])
+    assert reasons["In all"].startswith("1.15 times as fast as ordinary decoding")
+    assert reasons["Verification"] == (
         "a pass of the target looks at 3.0 tokens instead of 1.0 and costs 2.00 ordinary passes: 0.67 for each token."
     )
-    assert said["Drafts"].startswith("2.0 passes of the drafter for every target pass, 0.30 of an ordinary pass")
-    assert said["Tokens"] == "3.00 for every target pass; 75% of verified drafts were accepted."
-    assert "takes an acceptance of about 86%" in said["To break even"]
+    assert reasons["Drafts"].startswith("2.0 passes of the drafter for every target pass, 0.30 of an ordinary pass")
+    assert reasons["Tokens"] == "3.00 for every target pass; 75% of verified drafts were accepted."
+    assert "takes an acceptance of about 86%" in reasons["To break even"]
     assert (
-        said["What would help most"]
+        reasons["What would help most"]
         == "it would be 1.88 times as fast if verification cost no more than an ordinary pass."
     )
     slow = explain_speed([ordinary(), drafted(cost=8)])
@@ -183,10 +183,11 @@ def test_the_outcome_says_what_the_summaries_say() -> None:
     assert time.figure == f"{coupled.summary.seconds:.2g} s"
     assert ("faster" in time.note) == (coupled.summary.seconds < ordinary.summary.seconds)
     assert rate.figure == f"{coupled.summary.tokens_per_forward:.2f}"
-    made = coupled.summary
-    assert made.drafts and made.drafts > made.judged
+    summary = coupled.summary
+    assert summary.drafts and summary.drafts > summary.judged
     assert acceptance.note == (
-        f"{made.accepted} of {made.judged} judged drafts; {made.accepted / made.drafts:.0%} of {made.drafts} that "
+        f"{summary.accepted} of {summary.judged} judged drafts; "
+        f"{summary.accepted / summary.drafts:.0%} of {summary.drafts} that "
         "passes evaluated"
     )
 
@@ -250,10 +251,10 @@ def test_what_the_gallery_lists_is_there_and_as_listed() -> None:
         trace = read(FOLDER / entry["file"])
         assert trace.summary.complete
         assert (trace.method, trace.seed) == (entry["method"], entry.get("seed", 0))
-        made = METHODS[trace.method].config
-        settings = asdict(make_config(made, entry.get("settings", {})))
+        config = METHODS[trace.method].config
+        settings = asdict(make_config(config, entry.get("settings", {})))
         assert trace.config.keys() <= settings.keys()
-        assert asdict(made()) | dict(trace.config) == settings, entry["file"]  # one that came since has its default
+        assert asdict(config()) | dict(trace.config) == settings, entry["file"]  # one that came since has its default
         assert trace.model.weights == load_model(trace.model.id).card.weights, "weights have changed: make traces"
 
 
@@ -284,5 +285,5 @@ def test_a_description_opens_in_plain_sentences_and_closes_its_formulas(name: st
 def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTSCOPE_DEVICE", "cpu")
     page = build(Visitors(), ())
-    (said,) = [block.value for block in page.blocks.values() if getattr(block, "elem_id", "") == "device"]
-    assert said == f"Models run on {device_name(torch.device('cpu'))}."
+    (device,) = [block.value for block in page.blocks.values() if getattr(block, "elem_id", "") == "device"]
+    assert device == f"Models run on {device_name(torch.device('cpu'))}."

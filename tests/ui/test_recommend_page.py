@@ -53,9 +53,9 @@ def test_the_answer_for_pictures_is_what_the_rows_say(alone: list[Tradeoff]) -> 
         key=lambda row: row["faster_median"],
     )
     graded = {row["decoder"]: row for row in rows_of("quality")}
-    own, usual = graded[fast["decoder"]], graded["vanilla"]
-    change = own["as_asked_percent"] - usual["as_asked_percent"]
-    error = (own["as_asked_error"] ** 2 + usual["as_asked_error"] ** 2) ** 0.5
+    fast_row, baseline = graded[fast["decoder"]], graded["vanilla"]
+    change = fast_row["as_asked_percent"] - baseline["as_asked_percent"]
+    error = (fast_row["as_asked_error"] ** 2 + baseline["as_asked_error"] ** 2) ** 0.5
     called = f"{fast['decoder']} with window {fast['window']}"
     median, low, high = (fast[f"faster_{part}"] for part in ("median", "low_quartile", "high_quartile"))
     speed = speed_in_words(Tradeoff(kind="", method="", setting="", speed=median, speed_low=low, speed_high=high))
@@ -75,11 +75,11 @@ def test_the_answer_for_text_is_what_the_rows_say(alone: list[Tradeoff]) -> None
         if "label" in row:
             by_label.setdefault(row["label"], {})[row["problem"]] = row
     label = "confidence, block 4, threshold 0.3"
-    own, usual = by_label[label], by_label["ordinary"]
+    fast_row, baseline = by_label[label], by_label["ordinary"]
     cost = {name: {k: row["seconds"] / row["tokens"] for k, row in rows.items()} for name, rows in by_label.items()}
-    faster = [cost["ordinary"][k] / cost[label][k] for k in own]
+    faster = [cost["ordinary"][k] / cost[label][k] for k in fast_row]
     low, _, high = quantiles(faster, n=4)
-    off = [100.0 * (own[k]["correct"] - usual[k]["correct"]) for k in own]
+    off = [100.0 * (fast_row[k]["correct"] - baseline[k]["correct"]) for k in fast_row]
     error = stdev(off) / len(off) ** 0.5
     assert answer(alone, "text", 0, 1) == (
         f"Use Block diffusion with {label} for text: {median(faster):.1f} × "
@@ -89,8 +89,10 @@ def test_the_answer_for_text_is_what_the_rows_say(alone: list[Tradeoff]) -> None
     exact = [one for one in alone if one.exact]
     assert answer(exact, "text", 0, 1).startswith("Use S2D2 with always, block ")
     drawn = next(one for one in alone if one.setting == "drawn: confidence, threshold 0.5")
-    own, usual = by_label[drawn.setting], by_label["drawn: ordinary"]
-    assert drawn.change == pytest.approx(fmean(100.0 * (own[k]["correct"] - usual[k]["correct"]) for k in own))
+    fast_row, baseline = by_label[drawn.setting], by_label["drawn: ordinary"]
+    assert drawn.change == pytest.approx(
+        fmean(100.0 * (fast_row[k]["correct"] - baseline[k]["correct"]) for k in fast_row)
+    )
 
 
 def test_continuous_tokens_are_graded_without_guidance_as_they_were_timed(alone: list[Tradeoff]) -> None:
@@ -156,9 +158,9 @@ def test_a_point_opens_the_recording_with_the_nearest_settings(alone: list[Trade
     assert recording_of(replace(alone[0], method="unheard"), shipped) is None
 
 
-@pytest.mark.parametrize("most_lost", [0.0, 3.0])
-def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], most_lost: float) -> None:
-    figure = tradeoffs_figure.draw(TradeoffView(measured=alone, reported=reported_tradeoffs(), max_loss=most_lost))
+@pytest.mark.parametrize("max_loss", [0.0, 3.0])
+def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], max_loss: float) -> None:
+    figure = tradeoffs_figure.draw(TradeoffView(measured=alone, reported=reported_tradeoffs(), max_loss=max_loss))
     for trace in figure.data:
         hollow = trace.name.endswith("reported")
         assert (trace.yaxis == "y2") == hollow
@@ -168,7 +170,7 @@ def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], mos
             assert [alone[number].speed for number in trace.customdata] == list(trace.x)
             assert all(alone[number].kind == trace.name for number in trace.customdata)
     (band,) = [shape for shape in figure.layout.shapes if shape.type == "rect"]
-    assert band.y0 == -most_lost
+    assert band.y0 == -max_loss
     labels = [text for trace in figure.data for text in trace.text or () if text]
     assert len(labels) == len(set(labels)) and 3 <= len(labels) <= 8
 

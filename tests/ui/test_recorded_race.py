@@ -64,12 +64,12 @@ def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
                 return
         pytest.fail(f"a minute passed without {until}")
 
-    said = page.locator("#viewer .ds-say")
+    caption = page.locator("#viewer .ds-say")
     finished = "document.querySelector('#viewer .ds-say').innerText.includes('instead of 144')"
     played(finished)
     passes = page.evaluate(f"{SNAPSHOT}.lanes[1].steps")
     assert passes < 144 / 2
-    expect(said).to_contain_text(f"{passes} passes instead of 144. Exact: why?")
+    expect(caption).to_contain_text(f"{passes} passes instead of 144. Exact: why?")
     assert page.evaluate(COUNTS)[1] == f"✓ 144 tokens in {passes} passes"
     played(f"{NOW} > 100")
     played(f"{NOW} < 20")
@@ -82,18 +82,18 @@ def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
 
 def test_a_sentence_says_what_the_pass_did_and_every_view_is_a_click_away(page: Page) -> None:
     page.get_by_role("button", name="First", exact=True).click()
-    said = page.locator("#viewer .ds-say strong")
-    expect(said).to_have_text("Draft several patches, verify them in one pass.")
+    caption = page.locator("#viewer .ds-say strong")
+    expect(caption).to_have_text("Draft several patches, verify them in one pass.")
     steps = read(FASTER).steps
     fates = [Counter(step.fate) for step in steps]
-    some = next(n for n, fate in enumerate(fates, 1) if n > 1 and fate[Fate.ACCEPTED] == 2)
+    with_two_accepted = next(n for n, fate in enumerate(fates, 1) if n > 1 and fate[Fate.ACCEPTED] == 2)
     none = next(n for n, fate in enumerate(fates, 1) if n > 1 and not fate[Fate.ACCEPTED])
-    for number, words in ((some, "2 of 3 drafts"), (none, "0 of 1 draft")):
+    for number, words in ((with_two_accepted, "2 of 3 drafts"), (none, "0 of 1 draft")):
         page.evaluate(f"draftscopePlayers.viewer.set({number})")
         expect(page.locator("#viewer .ds-caption")).to_contain_text(f"{words} accepted in one pass.")
-        kept, changed = (fates[number - 1][fate] for fate in (Fate.KEPT, Fate.CHANGED))
+        unchanged, changed = (fates[number - 1][fate] for fate in (Fate.KEPT, Fate.CHANGED))
         expect(page.locator("#viewer .ds-caption")).to_contain_text(
-            f"{kept} draft{'s' * (kept != 1)} kept, {changed} drawn again"
+            f"{unchanged} draft{'s' * (unchanged != 1)} kept, {changed} drawn again"
         )
     button, timeline = page.get_by_role("button", name="Every view"), page.locator("#viewer .ds-timeline").first
     expect(timeline).to_be_hidden()
@@ -116,10 +116,10 @@ def test_play_and_slider_take_over(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 2")
     page.keyboard.press("Tab")  # keyboard users are not rushed
     page.locator("#viewer .ds-slider").focus()
-    held = still(page, NOW)
+    frame = still(page, NOW)
     assert page.evaluate(f"{SNAPSHOT}.playing")
     page.locator("#viewer .ds-slider").blur()
-    page.wait_for_function(f"{NOW} > {held}")
+    page.wait_for_function(f"{NOW} > {frame}")
     page.get_by_role("button", name="Pause", exact=True).click()
     page.mouse.move(2, 2)
     still(page, NOW)
@@ -166,8 +166,8 @@ def test_a_card_of_the_gallery_plays_on_the_stage_and_a_wrong_answer_is_flagged(
     page.locator("#gallery button", has_text="PSD (Confidence), depth 3").click()
     page.wait_for_function(f"{SNAPSHOT}.lanes[1]?.tokens.length === 64")
     page.locator("#viewer").get_by_role("button", name="Last", exact=True).click()
-    told = ["✓ 55 tokens in 55 passes", "✗ wrong: 20, not 30 · 55 tokens in 4 passes"]
-    page.wait_for_function(f"told => {COUNTS}.join() === told.join()", arg=told)
+    cards = ["✓ 55 tokens in 55 passes", "✗ wrong: 20, not 30 · 55 tokens in 4 passes"]
+    page.wait_for_function(f"told => {COUNTS}.join() === told.join()", arg=cards)
     page.locator("#viewer").get_by_role("button", name="Numbers", exact=True).click()
     page.locator("#viewer").get_by_role("button", name="Next rejection").click()
     expect(page.locator("#viewer .ds-where")).to_contain_text("pass 3 of 4")
@@ -181,9 +181,9 @@ def test_the_address_names_the_race_and_opens_it_at_the_same_pass(page: Page) ->
     page.get_by_role("button", name="Numbers", exact=True).click()
     page.get_by_role("button", name="Next rejection").click()
     page.wait_for_function(f"location.hash === `#{named}&step=${{{SNAPSHOT}.lanes[1].steps}}&clock=passes`")
-    place, shown = page.evaluate(NOW), page.evaluate(f"{SNAPSHOT}.lanes")
+    clock, shown = page.evaluate(NOW), page.evaluate(f"{SNAPSHOT}.lanes")
     page.reload(wait_until="load")
-    page.wait_for_function(f"globalThis.draftscopePlayers?.viewer?.called === '{named}' && {NOW} === {place}")
+    page.wait_for_function(f"globalThis.draftscopePlayers?.viewer?.called === '{named}' && {NOW} === {clock}")
     assert page.evaluate(f"{SNAPSHOT}.lanes") == shown
     expect(chips.get_by_role("button", name="continuous")).to_have_attribute("aria-pressed", "true")
 

@@ -157,7 +157,7 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
     page.get_by_role("tab", name="Experiments").click()  # it begins by itself
     for _ in range(5):
         with suppress(PlaywrightTimeout):
-            press_once(page, "#stop-experiment", there="#experiment-plot .js-plotly-plot", timeout=12_000)
+            press_once(page, "#stop-experiment", within="#experiment-plot .js-plotly-plot", timeout=12_000)
             break
         page.locator("#run-experiment").click()  # it finished before its first figure appeared
     expect(page.locator("#run-experiment")).to_be_enabled()
@@ -219,12 +219,12 @@ def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_pat
     page.get_by_role("tab", name="What drafting gains").click()
     plot = page.locator("#timings-plot .js-plotly-plot")
     expect(plot).to_contain_text("SJD, video")  # of what ships
-    upload, own = page.locator("#timings-upload input[type=file]"), tmp_path / "own.json"
+    upload, file = page.locator("#timings-upload input[type=file]"), tmp_path / "own.json"
     timing = {"gamma": 3, "batch": 7, "tokens_per_verification": 2.5, "tokens_expected": 2.75}
     timing |= {f"faster_{name}": 1.25 for name in ("median", "low_quartile", "high_quartile")}
     timing |= {f"share_{name}": 0.25 for name in ("draft", "target", "head", "deciding")}
-    own.write_text(json.dumps({"title": "<b>Mine</b>", "rows": [timing]}))
-    upload.set_input_files(own)
+    file.write_text(json.dumps({"title": "<b>Mine</b>", "rows": [timing]}))
+    upload.set_input_files(file)
     expect(page.locator("#timings-table tbody tr")).to_have_text(["371.252.502.75"])
     expect(page.locator("#timings-problem")).to_be_hidden()
     page.get_by_label("Where the time of drafting goes").check()

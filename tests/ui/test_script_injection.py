@@ -39,16 +39,16 @@ def named(data: bytes, ending: str = ".json") -> Any:
     return {"name": FILE_NAME + ending, "mimeType": "application/json", "buffer": data}
 
 
-def give(place: Locator, data: bytes, ending: str = ".json") -> None:
-    place.locator("input[type=file]").set_input_files(named(data, ending))
+def give(target: Locator, data: bytes, ending: str = ".json") -> None:
+    target.locator("input[type=file]").set_input_files(named(data, ending))
 
 
 def test_compared_traces_are_only_text(page: Page) -> None:
     page.get_by_role("tab", name="Compare", exact=True).click()
-    for made in (handmade.psd(), handmade.s2d2()):
+    for trace in (handmade.psd(), handmade.s2d2()):
         with page.expect_file_chooser() as chooser:
             page.get_by_role("button", name="Open traces").click()
-        chooser.value.set_files(named(dumps(hostile(made, EVERY))))
+        chooser.value.set_files(named(dumps(hostile(trace, EVERY))))
         expect(page.locator("#tray")).to_contain_text(EVERY)
     page.wait_for_function("draftscopePlayers['compare-viewer']?.snapshot()?.lanes.length === 2")
     harmless(page)
@@ -60,11 +60,11 @@ def test_compared_traces_are_only_text(page: Page) -> None:
 def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -> None:
     page.get_by_role("tab", name="Watch").click()
     page.locator("#trace > button").click()
-    for made, text in ((handmade.s2d2(), EVERY), (handmade.psd(), TEXTS[0])):
+    for trace, text in ((handmade.s2d2(), EVERY), (handmade.psd(), TEXTS[0])):
         page.get_by_role("tab", name="Watch").click()
-        give(page.locator("#upload"), dumps(hostile(made, text)))
-        said = f"{text} on {text}, {len(made.steps)} forward passes."
-        expect(page.locator("#upload-problem [role=status] > span")).to_have_text(said)
+        give(page.locator("#upload"), dumps(hostile(trace, text)))
+        summary = f"{text} on {text}, {len(trace.steps)} forward passes."
+        expect(page.locator("#upload-problem [role=status] > span")).to_have_text(summary)
         details = page.locator("#trace-details")
         for label in ("Method", "Model", "Licence", "Prompt", f"Setting {text}", "Note", f"Weights {text}"):
             row = details.locator("tr", has=page.get_by_role("cell", name=label, exact=True))
@@ -80,7 +80,7 @@ def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -
         expect(alone.locator(".ds-prompt")).to_have_text([text])
         alone.get_by_role("button", name="Every view").click()
         alone.get_by_text("Table of forward passes").click()
-        expect(alone.locator(".ds-table tbody td", has_text=text)).to_have_count(len(made.steps))
+        expect(alone.locator(".ds-table tbody td", has_text=text)).to_have_count(len(trace.steps))
         harmless(alone)
         alone.close()
 
@@ -89,7 +89,7 @@ def test_results_and_timings_are_only_text(page: Page) -> None:
     page.get_by_role("tab", name="Choose").click()
     page.locator("#results > button").click()
     expect(page.locator("#results-plot .js-plotly-plot")).to_be_visible()  # what ships would come after the file
-    place = page.locator("#results-upload")
+    upload = page.locator("#results-upload")
     row = sweep(1)[0]
 
     def refuse(name: str, read: Callable[[bytes], object], document: object) -> None:
@@ -104,10 +104,10 @@ def test_results_and_timings_are_only_text(page: Page) -> None:
     names = dict.fromkeys(("device", "model", "curve"), EVERY)
     rows = []
     for one in sweep(2):
-        own = {"method": f"{one['method']} {EVERY}", "label": f"{one['label']} {EVERY}"}
-        rows.append(one | names | own | {"config": {EVERY: one["config"]["block"]}})
+        changed = {"method": f"{one['method']} {EVERY}", "label": f"{one['label']} {EVERY}"}
+        rows.append(one | names | changed | {"config": {EVERY: one["config"]["block"]}})
     about = {"about": {"commit": TEXTS[0], "threads": 1, "libraries": {"torch": EVERY}, "created": EVERY}}
-    give(place, "".join(f"{json.dumps(one)}\n" for one in (about, *rows)).encode(), ".jsonl")
+    give(upload, "".join(f"{json.dumps(one)}\n" for one in (about, *rows)).encode(), ".jsonl")
     expect(page.locator("#results-table tbody td").first).to_have_text(f"AR {EVERY}")
     expect(page.get_by_text(EVERY, exact=False).locator("visible=true").first).to_be_visible()
     page.get_by_label("Baseline").click()

@@ -54,12 +54,12 @@ def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> No
 
     walk.clicks = 0
     walk.click(page.get_by_role("tab", name="Choose"))  # the engineer: a sentence, with its plot
-    said = page.locator("#choose-answer p")
-    expect(said.first).to_contain_text(re.compile(r"for pictures.*: .*\d\.\d+ × \(\d\.\d+ to \d\.\d+\)"))
+    answer = page.locator("#choose-answer p")
+    expect(answer.first).to_contain_text(re.compile(r"for pictures.*: .*\d\.\d+ × \(\d\.\d+ to \d\.\d+\)"))
     expect(page.locator("#choose-plot .js-plotly-plot")).to_be_visible()  # plotly is fetched first
     walk.click(page.get_by_label("Continuous tokens"))
-    expect(said).to_have_count(1)
-    expect(said).to_contain_text("Use CSpD, whole paths")
+    expect(answer).to_have_count(1)
+    expect(answer).to_contain_text("Use CSpD, whole paths")
     assert walk.clicks <= 2
 
     page.get_by_role("button", name="See it happen").first.click()

@@ -43,7 +43,7 @@ def test_no_data_go_through_a_template(library: Path) -> None:
 def page(browser: Browser) -> Iterator[Page]:
     """Every piece once, empty or filled, and a button that changes it."""
     with gr.Blocks(analytics_enabled=False) as blocks:
-        said = notice_box(elem_id="notice")
+        box = notice_box(elem_id="notice")
         row = metric_row([Fact("one", "1")], elem_id="facts")
         wall = card_grid(CARDS, elem_id="cards")
         data = data_table(EVERY, elem_id="table")
@@ -64,7 +64,7 @@ def page(browser: Browser) -> Iterator[Page]:
         def choose(event: gr.EventData) -> str:
             return f"number {event.index}"
 
-        button.click(change, None, [said, row, data, grid])
+        button.click(change, None, [box, row, data, grid])
         wall.choose(choose, None, chosen)
     _, address, _ = blocks.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, server_name="127.0.0.1")
     with visit(browser, reduced_motion="no-preference") as opened:

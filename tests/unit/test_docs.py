@@ -13,7 +13,7 @@ from traces.files import ROOT
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "demo").rglob("*.md")])
-MOST_WORDS = 900
+MAX_README_WORDS = 900
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 MODULE = re.compile(r"python -m ([a-z_][\w.]*)")
@@ -28,7 +28,7 @@ def test_the_readme_fits_one_reading() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     text = BLOCK.sub("", re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL))
     text = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
-    assert len(re.sub(r"\]\([^)]*\)", "]", text).split()) <= MOST_WORDS
+    assert len(re.sub(r"\]\([^)]*\)", "]", text).split()) <= MAX_README_WORDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -23,8 +23,8 @@ METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if 
 SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 
 MAX_FUNCTION_LINES = 80
-MOST_ASSET_BYTES = 135_000_000
-MOST_FILE_BYTES = 10 * 2**20  # what a repository of Hugging Face's hub takes through plain git
+MAX_ASSET_BYTES = 135_000_000
+MAX_FILE_BYTES = 10 * 2**20  # what a repository of Hugging Face's hub takes through plain git
 
 MACHINE_PATH = re.compile(rb"(?<![\w.~}/-])/(?:home|root|Users|mnt|work|tmp)/[\w.]")
 
@@ -76,10 +76,10 @@ def test_every_method_is_described(method: str) -> None:
 
 
 def test_the_image_has_every_package_and_the_texts_that_the_page_shows() -> None:
-    kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    patterns = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     assert {
         f"!{part}" for part in ("docs/methods", "analysis", "demo", "draftscope", "engines", "traces", "visualizers")
-    } <= {*kept}
+    } <= {*patterns}
 
 
 def test_the_manifest_names_all_weights_and_says_how_each_was_made() -> None:
@@ -94,8 +94,8 @@ def test_the_manifest_names_all_weights_and_says_how_each_was_made() -> None:
 
 
 def test_assets_stay_small_and_no_file_is_larger_than_a_space_takes() -> None:
-    assert sum(path.stat().st_size for path in (ROOT / "assets").rglob("*") if path.is_file()) < MOST_ASSET_BYTES
-    large = {name(path): path.stat().st_size for path in tracked() if path.stat().st_size > MOST_FILE_BYTES}
+    assert sum(path.stat().st_size for path in (ROOT / "assets").rglob("*") if path.is_file()) < MAX_ASSET_BYTES
+    large = {name(path): path.stat().st_size for path in tracked() if path.stat().st_size > MAX_FILE_BYTES}
     assert large == {}
 
 

@@ -55,10 +55,10 @@ def ascii_text(text: str) -> str:
 
 def fitted_text(text: str, size: float, width: float) -> str:
     """Return the text, cut at its end where it takes more than `width` pixels in letters of `size` pixels."""
-    kept = text[:_MAX_LETTERS]
-    while kept and _font(size).getlength(kept if kept == text else kept + "...") > width:
-        kept = kept[:-1]
-    return kept if kept == text else kept + "..."
+    shortened = text[:_MAX_LETTERS]
+    while shortened and _font(size).getlength(shortened if shortened == text else shortened + "...") > width:
+        shortened = shortened[:-1]
+    return shortened if shortened == text else shortened + "..."
 
 
 class GridCanvas:

@@ -46,7 +46,7 @@ class ZipOptions:
     theme: Theme = "light"
     traces: bool = True
     """Whether the traces go into the zip."""
-    most_bytes: int = MAX_BYTES
+    max_bytes: int = MAX_BYTES
     extra: Mapping[str, bytes] = field(default_factory=dict)
     """Further files, by name."""
 
@@ -86,13 +86,13 @@ def write_zip(
     drawn = [figure.draw(traces, step=step if figure.takes_step else None) for figure in chosen]
     stems = numbered([file_stem(traces, figure.name) for figure in chosen], "{}-{}")
     runs = numbered([file_stem([trace]) for trace in traces], "{}-{}")
-    kept = [f"traces/{name}.json.gz" if options.traces else "" for name in runs]
+    names = [f"traces/{name}.json.gz" if options.traces else "" for name in runs]
     files = dict(options.extra)
-    files |= {file: compress(dumps(trace), mtime=0) for file, trace in zip(kept, traces, strict=True) if file}
+    files |= {file: compress(dumps(trace), mtime=0) for file, trace in zip(names, traces, strict=True) if file}
     _check(files, options, "leave the traces out, or tick fewer runs")  # before anything is printed
     files |= _printed(dict(zip(stems, drawn, strict=True)), preset, options.theme, report)
     files |= {f"{name}.csv": as_csv(figure).encode() for name, figure in zip(stems, drawn, strict=True)}
-    files["caption.txt"] = caption(list(zip(stems, chosen, drawn, strict=True)), traces, kept).encode()
+    files["caption.txt"] = caption(list(zip(stems, chosen, drawn, strict=True)), traces, names).encode()
     again = _again(runs, figures or (), step, options, path.name)
     files["commands.sh"] = commands(traces, runs, again).encode()
     _check(files, options, "choose fewer figures or leave the traces out")
@@ -118,7 +118,7 @@ def _printed(figures: Mapping[str, go.Figure], preset: Preset, theme: Theme, rep
 
 
 def _check(files: Mapping[str, bytes], options: ZipOptions, remedy: str) -> None:
-    size, max_megabytes = sum(map(len, files.values())) / 2**20, options.most_bytes / 2**20
+    size, max_megabytes = sum(map(len, files.values())) / 2**20, options.max_bytes / 2**20
     if size > max_megabytes:
         problem = f"its files come to {size:.1f} MB, more than the {max_megabytes:.0f} MB that a zip may have"
         raise BundleError(f"zip: {problem}; {remedy}")

@@ -59,18 +59,18 @@ def _by_position(traces: Traces) -> go.Figure:
         for name, each in runs.items()
         if (acceptance := acceptance_by_draft_position(run.steps for run in each))
     }
-    known = any(_conditional(places) for places in groups.values())
+    known = any(_conditional(tallies) for tallies in groups.values())
     titles = ["Of the drafts verified there"] if known else []
     figure = side_by_side([*titles, "Of all passes that verified drafts"], horizontal_spacing=0.11)
     hover = "position %{x}: %{y:.1f} %, %{customdata[0]} of %{customdata[1]}"
     for i, (name, acceptance) in enumerate(groups.items()):
         label = f"{with_count(name, runs[name])}: mean accepted length {acceptance.mean_accepted_length:.2f}"
         marginal: list[Rate] = [
-            (place.number, place.accepted, acceptance.passes) for place in acceptance.positions[:MAX_PLACES]
+            (tally.number, tally.accepted, acceptance.passes) for tally in acceptance.positions[:MAX_PLACES]
         ]
         for panel, rates in enumerate([_conditional(acceptance), marginal] if known else [marginal], start=1):
             _rates(figure, i, label, rates, hover, **in_panel(panel, i))
-    longest = min(MAX_PLACES, max(len(places.positions) for places in groups.values()))
+    longest = min(MAX_PLACES, max(len(tallies.positions) for tallies in groups.values()))
     axes(figure, "Position in the draft", "Drafts accepted (%)", "Drafts accepted (%)", height=460, bounds=(0, 104))
     return figure.update_xaxes(range=[0.5, longest + 0.5], dtick=1 if longest <= 12 else None)
 
@@ -78,7 +78,7 @@ def _by_position(traces: Traces) -> go.Figure:
 def _conditional(acceptance: PositionAcceptance) -> list[Rate]:
     """Return the positions with enough verdicts."""
     enough, first = min(FEWEST, acceptance.passes), acceptance.positions[:MAX_PLACES]
-    return [(place.number, place.accepted, place.judged) for place in first if place.judged and place.judged >= enough]
+    return [(tally.number, tally.accepted, tally.judged) for tally in first if tally.judged and tally.judged >= enough]
 
 
 @Figure(
@@ -133,8 +133,8 @@ def by_detail(trace: Trace) -> list[PlaceTally]:
     tallies = acceptance_by_position(trace.steps, prod(trace.canvas.shape))
     numbered_tallies = zip(cells(trace.canvas), tallies, strict=True)
     return [
-        PlaceTally(float(detail[place]), tally.judged, tally.accepted)
-        for place, tally in numbered_tallies
+        PlaceTally(float(detail[tally_index]), tally.judged, tally.accepted)
+        for tally_index, tally in numbered_tallies
         if tally.judged
     ]
 
@@ -191,7 +191,7 @@ def _detail(traces: Traces) -> go.Figure:
     caption="Verified drafts of a video, by whether the final token is that of the same position in the previous "
     "latent frame. A higher bar on the left means that drafts gain from the similarity of successive frames. The "
     "first latent frame is left out. Error bars are standard errors.",
-    accepts=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
+    accepts=lambda trace: all(tally.judged >= 2 for tally in kept_by_change(trace)),
     requirement="a video with verified drafts after its first latent frame, some of tokens that stay",
     limit="groups",
 )
@@ -199,11 +199,11 @@ def _redundancy(traces: Traces) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(group_runs(traces).items()):
         sides = zip(*map(kept_by_change, runs), strict=True)
-        kept = [Tally(sum(part.judged for part in side), sum(part.accepted for part in side)) for side in sides]
-        points = ["the same token", "another token"], [side.acceptance for side in kept]
-        text = [f"{side.acceptance:.0%} of {side.judged:,}" for side in kept]
+        tallies = [Tally(sum(part.judged for part in side), sum(part.accepted for part in side)) for side in sides]
+        points = ["the same token", "another token"], [side.acceptance for side in tallies]
+        text = [f"{side.acceptance:.0%} of {side.judged:,}" for side in tallies]
         inside = {"text": text, "textposition": "inside", "insidetextanchor": "start"}
-        error = {"array": [side.error for side in kept], "thickness": 1.5}
+        error = {"array": [side.error for side in tallies], "thickness": 1.5}
         bars(figure, i, name, points, "%{x}: %{y:.3f} of %{text}", error_y=error, **inside)
     x_title = "The final token, compared with the previous latent frame, is"
     axes(figure, x_title, "Verified drafts accepted", height=460, bounds=(0, 1), barmode="group", bargap=0.5)

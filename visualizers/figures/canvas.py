@@ -174,7 +174,7 @@ def _too_long(traces: Traces) -> str | None:
     limit="panels",
     refuses=_too_long,
     takes_step=True,
-    whole=True,
+    whole_run=True,
     panel_width=460,
 )
 def _acceptance(traces: Traces, step: int | None) -> go.Figure:

@@ -111,7 +111,9 @@ def kept_by_distance(steps: Sequence[Step]) -> tuple[KeptShare, ...]:
             if tv is not None and not guess and fate in (Fate.KEPT, Fate.CHANGED):
                 binned[min(int(tv * DISTANCE_BINS), DISTANCE_BINS - 1)].append((tv, fate is Fate.KEPT))
     enough = [here for here in binned if len(here) >= MIN_IN_A_BIN]
-    return tuple(KeptShare(fmean(tv for tv, _ in here), fmean(kept for _, kept in here), len(here)) for here in enough)
+    return tuple(
+        KeptShare(fmean(tv for tv, _ in here), fmean(share for _, share in here), len(here)) for here in enough
+    )
 
 
 def shares(values: Sequence[float], bins: int = BINS) -> tuple[float, ...]:

@@ -101,7 +101,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         _draw_nodes(figure, at, trace, number, panel)
         # Room for the labels below the outermost marks.
         levels = [-0.6, max((level for level, _ in at), default=0) + 0.6]
-        rows = [max((place for _, place in at), default=0) + 0.8, -0.6]
+        rows = [max((height for _, height in at), default=0) + 0.8, -0.6]
         where = {"row": 1, "col": panel, "zeroline": False}
         figure.update_xaxes(title_text="Level: drafted positions", dtick=1, range=levels, **where)
         bare = {"showticklabels": False, "showgrid": False, "ticks": ""}

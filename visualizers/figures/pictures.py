@@ -60,8 +60,8 @@ def _card(text: str) -> str:
     """Return a text on a card, which keeps its lines however wide the figure is printed."""
     letters, max_lines = int((_CARD - 24) / _LETTER), int((_CARD - 20) / _LINE)
     lines = [part for line in text.strip().splitlines() for part in wrap(line, letters) or [""]] or ["(empty)"]
-    kept = lines if len(lines) <= max_lines else [*lines[: max_lines - 1], "..."]
-    words = "".join(f'<text x="12" y="{24 + _LINE * number}">{plain(line)}</text>' for number, line in enumerate(kept))
+    shown = lines if len(lines) <= max_lines else [*lines[: max_lines - 1], "..."]
+    words = "".join(f'<text x="12" y="{24 + _LINE * number}">{plain(line)}</text>' for number, line in enumerate(shown))
     style = 'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="12" fill="#18181b"'
     card = f'<rect x="0.5" y="0.5" width="{_CARD - 1}" height="{_CARD - 1}" fill="#fff" stroke="#d4d4d8"/>'
     size = f'width="{_CARD}" height="{_CARD}" viewBox="0 0 {_CARD} {_CARD}"'

@@ -11,7 +11,7 @@ from analysis.groups import SPEEDS, Group, baseline_of, canonical, gathered, spe
 from analysis.results import ResultRow, SweepError
 from analysis.tradeoffs import on_frontier
 from visualizers.figure import FigureText, with_title
-from visualizers.label_layout import place_labels
+from visualizers.label_layout import arrange_labels
 from visualizers.plot import add_level_line, axes, curve, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series, themed, translucent
 
@@ -72,11 +72,13 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     for point in points:
         if point[1] is not base:
             curves_of[names[point[1].curve, point[1].model]].append(point)
-    best = {id(group) for own in curves_of.values() for _, group in _unbeaten(own, chosen.falling)}
+    best = {
+        id(group) for groups_of_curve in curves_of.values() for _, group in _unbeaten(groups_of_curve, chosen.falling)
+    }
     labels = _labels(points, {id(group) for _, group in _unbeaten(points, chosen.falling)})
     figure = go.Figure()
-    for i, (name, own) in enumerate(curves_of.items()):
-        on, off = [p for p in own if id(p[1]) in best], [p for p in own if id(p[1]) not in best]
+    for i, (name, groups_of_curve) in enumerate(curves_of.items()):
+        on, off = [p for p in groups_of_curve if id(p[1]) in best], [p for p in groups_of_curve if id(p[1]) not in best]
         if on:
             ordered = sorted(on, key=lambda point: point[0])
             texts = [labels.get(id(group), ("", "top right")) for _, group in ordered]
@@ -102,8 +104,8 @@ Point = tuple[float, Group]
 
 def _unbeaten(points: Sequence[Point], falling: bool) -> list[Point]:
     """Return the points than which no other is as good in both and better in one."""
-    kept = on_frontier([(-speed if falling else speed, group.accuracy) for speed, group in points])
-    return [point for point, keep in zip(points, kept, strict=True) if keep]
+    unbeaten = on_frontier([(-speed if falling else speed, group.accuracy) for speed, group in points])
+    return [point for point, keep in zip(points, unbeaten, strict=True) if keep]
 
 
 def _draw(figure: go.Figure, index: int, name: str, points: Sequence[Point], **look: Any) -> None:
@@ -129,7 +131,7 @@ def _labels(points: Sequence[Point], wanted: set[int]) -> Mapping[int, tuple[str
         for i in order
         if id(points[i][1]) in wanted
     ]
-    placed = place_labels(list(zip(across, up, strict=True)), labels, beyond=(0.05, 0.1))
+    placed = arrange_labels(list(zip(across, up, strict=True)), labels, beyond=(0.05, 0.1))
     return {id(points[i][1]): (plain(points[i][1].label), side) for i, side in placed.items()}
 
 
@@ -173,8 +175,8 @@ def curves(groups: Sequence[Group], setting: str) -> Mapping[str, tuple[Group, .
         if setting in group.config:
             other_settings = {name: value for name, value in group.config.items() if name != setting}
             gathering.setdefault((group.curve, group.model, canonical(other_settings)), []).append(group)
-    kept = [tuple(each) for each in gathering.values() if len(each) > 1]
-    return dict(zip(_names([each[0] for each in kept], setting), kept, strict=True))
+    long_enough = [tuple(each) for each in gathering.values() if len(each) > 1]
+    return dict(zip(_names([each[0] for each in long_enough], setting), long_enough, strict=True))
 
 
 def _names(heads: Sequence[Group], setting: str) -> list[str]:

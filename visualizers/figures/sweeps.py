@@ -37,9 +37,9 @@ def by_value(traces: Traces, setting: str, *, numbers: bool = False) -> Mapping[
     no number are left out.
     """
     with_it = [trace for trace in traces if trace.summary.complete and setting in trace.config]
-    kept = [trace for trace in with_it if not numbers or _is_number(trace.config[setting])]
+    comparable = [trace for trace in with_it if not numbers or _is_number(trace.config[setting])]
     groups: dict[str, Sweep] = {}
-    for name, runs in group_runs(kept, apart=setting).items():
+    for name, runs in group_runs(comparable, apart=setting).items():
         values: list[Any] = list(dict.fromkeys(run.config[setting] for run in runs))
         if all(map(_is_number, values)):
             values.sort()

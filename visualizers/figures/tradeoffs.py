@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from analysis.tradeoffs import Tradeoff, frontier
 from visualizers.figure import DataFigure
-from visualizers.label_layout import Box, place_labels
+from visualizers.label_layout import Box, arrange_labels
 from visualizers.plot import dots, plain
 from visualizers.style import NEUTRAL, Look, series, translucent
 
@@ -123,7 +123,7 @@ def _labels(view: TradeoffView, ends: Box) -> Mapping[int, tuple[str, str]]:
     wanted = [(i, chosen[i][1].setting, "top right") for i in order]
     wide, high = log10(ends.right / ends.left), ends.top - ends.bottom
     points = [(log10(one.speed / ends.left) / wide, ((one.height or 0.0) - ends.bottom) / high) for _, one in chosen]
-    placed = place_labels(points, wanted)
+    placed = arrange_labels(points, wanted)
     return {chosen[i][0]: (plain(chosen[i][1].setting), side) for i, side in placed.items()}
 
 
@@ -136,9 +136,9 @@ def _hover(one: Tradeoff) -> str:
     else:
         error = f" ± {one.error:.1f}" if one.error is not None else ""
         quality = f"{one.change:+.1f}{error} points, {one.quality}" if one.quality else f"{one.change:+.1f} points"
-    kept = "" if one.reported else ("exact" if one.exact else "approximate")
+    exactness = "" if one.reported else ("exact" if one.exact else "approximate")
     batch = "" if one.batch is None else f"batch {one.batch}"
-    where = ", ".join(part for part in (one.model, one.hardware, batch, kept) if part)
+    where = ", ".join(part for part in (one.model, one.hardware, batch, exactness) if part)
     speed = f"{one.speed:.2f} times as fast{spread}{how}"
     return "<br>".join(map(plain, (one.called, speed, quality, where, one.source)))
 

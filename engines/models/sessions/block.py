@@ -96,7 +96,7 @@ class BlockSession(DiscreteSession):
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, BlockRequest]) -> Tensor:
         """Return the logits of the tokens in `output_index`, [B, K, 1, T, V]."""
-        sequences, places = assign_rows(self._holders, requests, self._cache.layers)
+        sequences, row_indices = assign_rows(self._holders, requests, self._cache.layers)
         device, requested = self._network.device, [requests[one].in_one_row() for one in sequences]
         counts = [request.tokens.shape[0] for request in requested]
         rows = [i for i, count in enumerate(counts) for _ in range(count)]
@@ -107,7 +107,7 @@ class BlockSession(DiscreteSession):
         )
         positions = _stacked([requested[i].position for i in rows])
         read = to_device(_stacked([requested[i].output_index for i in rows]), device)
-        self._aim(requested, rows, ids.shape[1], places.start)
+        self._aim(requested, rows, ids.shape[1], row_indices.start)
         seen = _seen(requested, ids.shape[1], self._pass.end)
         mask = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
         mask = (mask if len(rows) == len(requested) else mask[rows])[:, None]

@@ -171,7 +171,7 @@ class CausalSession(DiscreteSession):
 
     def _aim(self, inputs: Sequence[list[Tensor]], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Ids and positions [sequences * rows, T], and where the cache writes; padding sits in the spare slot."""
-        slots, widths, rows = self._slots, [own[0].shape[0] for own in inputs], [*chain.from_iterable(inputs)]
+        slots, widths, rows = self._slots, [group[0].shape[0] for group in inputs], [*chain.from_iterable(inputs)]
         slots.end = max(start + width for start, width in zip(starts, widths, strict=True))
         if len(set(starts)) == len(set(widths)) == 1:
             slots.contiguous = slice(starts[0], slots.end)

@@ -113,7 +113,7 @@ class ContinuousSession:
                 distributions = replace(
                     distributions, densities=tuple(partial(rows.log_density, row) for row in range(len(noise)))
                 )
-        return [distributions.rows(own) for own in _slices([request.num_requested for request in requests])]
+        return [distributions.rows(part) for part in _slices([request.num_requested for request in requests])]
 
     def _follow(
         self, requests: Sequence[PathRequest], conditions: Sequence[Tensor], sampling: ContinuousSampling
@@ -128,7 +128,7 @@ class ContinuousSession:
         rows = _Rows(self._head, torch.cat([*conditions], 1), scale, sampling)
         states = torch.cat([follow.states for follow in follows])
         positions = torch.arange(len(scale), device=states.device)
-        followed = [positions[own][:count] for own, count in zip(wanted, counts, strict=True)]
+        followed = [positions[part][:count] for part, count in zip(wanted, counts, strict=True)]
         distributions = path_distributions(
             rows.some_rows(torch.cat(followed) if len(requests) > 1 else slice(counts[0])), states, sampling
         )

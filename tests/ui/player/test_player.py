@@ -163,8 +163,8 @@ def test_space_plays_and_pauses_and_the_end_stops_it(page: Page) -> None:
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("!player.snapshot().playing")
     assert snapshot(page)["now"] == len(trace.steps)
-    told = "document.querySelector('[aria-live=polite]').textContent"
-    page.wait_for_function(f"{told}.includes('144 / 144 tokens final')")
+    announced = "document.querySelector('[aria-live=polite]').textContent"
+    page.wait_for_function(f"{announced}.includes('144 / 144 tokens final')")
 
 
 def test_lanes_share_a_clock_of_passes_or_of_milliseconds(page: Page) -> None:
@@ -270,26 +270,26 @@ def test_the_address_keeps_the_place_and_the_words_of_others(page: Page) -> None
 
 def test_live_steps_are_taken_in_order_once_and_followed_until_the_reader_goes_back(page: Page) -> None:
     trace = jacobi()
-    whole = start(page, trace)
-    push(page, whole, 0, 1, 1, 2, 4, 3, 0, 4, 5, 6, 6)
+    document = start(page, trace)
+    push(page, document, 0, 1, 1, 2, 4, 3, 0, 4, 5, 6, 6)
     assert snapshot(page)["lanes"][0]["steps"] == 7
     words = page.get_by_label("Position on the clock").get_attribute("aria-valuetext")
     assert words.startswith("Forward passes 7 of 7.")
     page.evaluate("player.set(5)")
     expected = state_after(trace, 5)
     assert snapshot(page)["lanes"][0]["tokens"] == [-1 if token is None else token for token in expected.tokens]
-    page.evaluate("trace => player.finish(0, trace)", whole)
+    page.evaluate("trace => player.finish(0, trace)", document)
     page.evaluate("player.set(1e9)")
     lane = snapshot(page)["lanes"][0]
     assert lane["steps"] == len(trace.steps)
     assert lane["tokens"] == list(trace.output.tokens)
-    whole = start(page, jacobi(), 10)
+    document = start(page, jacobi(), 10)
     assert snapshot(page)["now"] == 10
     page.get_by_role("button", name="One pass back").click()
-    push(page, whole, 10)
+    push(page, document, 10)
     assert snapshot(page)["now"] == 9
     page.get_by_role("button", name="Last").click()
-    push(page, whole, 11)
+    push(page, document, 11)
     assert snapshot(page)["now"] == 12
 
 
@@ -333,14 +333,14 @@ def test_text_of_a_trace_stays_text_and_pictures_from_elsewhere_are_never_fetche
     page.locator(".ds-table summary").click()
     assert page.evaluate("globalThis.pwned") is None
     assert page.locator("img").count() == 0
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    whole = plain(jacobi())
-    whole["output"]["image"] = "http://elsewhere.test/spy.png"
-    whole["legend"]["tiles"]["png"] = "data:image/svg+xml,<svg onload='globalThis.pwned=1'/>"
-    page.evaluate("trace => player.load([trace])", whole)
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    document = plain(jacobi())
+    document["output"]["image"] = "http://elsewhere.test/spy.png"
+    document["legend"]["tiles"]["png"] = "data:image/svg+xml,<svg onload='globalThis.pwned=1'/>"
+    page.evaluate("trace => player.load([trace])", document)
     settle(page)
-    assert asked == []
+    assert requests == []
 
 
 def test_the_table_is_filled_when_it_is_opened(page: Page) -> None:
@@ -399,5 +399,5 @@ def test_the_player_says_what_python_says(page: Page) -> None:
     page.evaluate("runs => player.load(runs, { most: 6 })", [*map(plain, runs)])
     settle(page)
     assert [method_name(run) for run in runs[3:5]] == ["GS-SJD", "SJD, same noise"]
-    told = [lane.get_attribute("aria-label") for lane in page.locator(".ds-lane").all()]
-    assert told == list(labels(runs))
+    named = [lane.get_attribute("aria-label") for lane in page.locator(".ds-lane").all()]
+    assert named == list(labels(runs))

@@ -112,14 +112,14 @@ def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> N
     opened(page, read(ORDINARY), trace)
     for number, entry, step in rejections(trace):
         draft, drawn = word(step.draft[entry]), word(step.token[entry])
-        told = at(page, number, "judge")
-        assert told["caption"][0] == "The coin fell above p: rejected."
-        assert [text for text, kind, *_ in told["words"] if kind == "rejected"] == [draft]
+        drawing = at(page, number, "judge")
+        assert drawing["caption"][0] == "The coin fell above p: rejected."
+        assert [text for text, kind, *_ in drawing["words"] if kind == "rejected"] == [draft]
         dropped = [word(token) for token, fate in zip(step.draft, step.fate, strict=True) if fate is Fate.DISCARDED]
-        assert [text for text, kind, *_ in told["words"] if kind == "dropped"] == [text or "↵" for text in dropped]
-        columns = {text: (p, q, share) for text, p, q, share in told["verdict"]["columns"]}
+        assert [text for text, kind, *_ in drawing["words"] if kind == "dropped"] == [text or "↵" for text in dropped]
+        columns = {text: (p, q, share) for text, p, q, share in drawing["verdict"]["columns"]}
         assert columns[draft][:2] == pytest.approx((step.p[entry], step.q[entry]), abs=1e-3)
-        assert told["verdict"]["coin"] == pytest.approx(step.coin[entry])
+        assert drawing["verdict"]["coin"] == pytest.approx(step.coin[entry])
         likely = {word(token): (p, q) for token, p, q in step.likely[entry]}
         total = step.numbers["tv"][entry]
         for text in columns.keys() - {"others"}:
@@ -134,8 +134,8 @@ def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> N
         assert over["words"][-1] == [drawn, "drawn", 1, 1] and over["verdict"]["word"] == drawn
         assert over["verdict"]["apart"] == 1
         assert not {kind for _, kind, *_ in over["words"]} & {"rejected", "dropped", "draft"}
-        said = page.get_by_role("img", name=f"Pass {number} of {len(trace.steps)}")
-        assert f"“{drawn}” is drawn from the residual." in str(said.get_attribute("aria-label"))
+        figure = page.get_by_role("img", name=f"Pass {number} of {len(trace.steps)}")
+        assert f"“{drawn}” is drawn from the residual." in str(figure.get_attribute("aria-label"))
 
 
 def test_drafts_arrive_translucent_and_turn_solid_under_the_bar(page: Page) -> None:
@@ -159,35 +159,35 @@ def test_drafts_arrive_translucent_and_turn_solid_under_the_bar(page: Page) -> N
 def test_the_card_has_the_counts_of_the_traces_and_ordinary_decoding_goes_on(page: Page) -> None:
     ordinary, trace = read(ORDINARY), read(SPECULATIVE)
     opened(page, ordinary, trace)
-    made, usual, drafted = trace.summary, ordinary.summary, draft_forwards(trace.steps)
+    accelerated, baseline, drafted = trace.summary, ordinary.summary, draft_forwards(trace.steps)
     card = page.locator(".ds-card")
-    go(page, made.forwards - 1)
+    go(page, accelerated.forwards - 1)
     expect(card).to_be_hidden()
-    go(page, made.forwards)
-    expect(card.locator("dd").first).to_have_text(str(made.forwards - drafted))
-    expect(card.locator("dt").first).to_have_text(f"target passes, not {usual.forwards} (drafter: {drafted})")
+    go(page, accelerated.forwards)
+    expect(card.locator("dd").first).to_have_text(str(accelerated.forwards - drafted))
+    expect(card.locator("dt").first).to_have_text(f"target passes, not {baseline.forwards} (drafter: {drafted})")
     # Nothing says here that the run is exact.
-    ratio = usual.seconds / usual.tokens / (made.seconds / made.tokens)
+    ratio = baseline.seconds / baseline.tokens / (accelerated.seconds / accelerated.tokens)
     assert float(card.locator("dd").nth(1).inner_text().strip("×")) == pytest.approx(ratio, abs=0.06)
     expect(card.locator("dd")).to_have_count(2)
-    assert page.evaluate("player.extent()") == usual.forwards
+    assert page.evaluate("player.extent()") == baseline.forwards
     ends = page.evaluate(CANVAS)
-    go(page, made.forwards + 5)
+    go(page, accelerated.forwards + 5)
     assert page.evaluate(CANVAS) != ends
     expect(card).to_be_visible()
 
 
 def test_a_pass_of_the_drafter_counts_what_it_takes_beside_one_of_the_target(page: Page) -> None:
     opened(page, read(ORDINARY), trace := read(SPECULATIVE))
-    own = cost_by_role(trace.steps)["draft"]
+    draft_cost = cost_by_role(trace.steps)["draft"]
     target = min(step.call.milliseconds.total for step in trace.steps if step.call.role == "target")
     for count in range(1, len(trace.steps)):
         go(page, count)
         drafted, tokens = draft_forwards(trace.steps[:count]), state_after(trace, count).decoded
-        usual = int(count - drafted + drafted * own.milliseconds.total / own.forwards / target)
+        equivalent = int(count - drafted + drafted * draft_cost.milliseconds.total / draft_cost.forwards / target)
         shown = re.findall(r"\d+", " ".join(page.evaluate("player.stage.drawn.counts")))
-        assert [int(number) for number in shown] == [usual, usual, tokens, count - drafted, drafted]
-        assert tokens > usual or count < 3
+        assert [int(number) for number in shown] == [equivalent, equivalent, tokens, count - drafted, drafted]
+        assert tokens > equivalent or count < 3
     opened(page, recorded("ar-picture"), recorded("scd-picture"))  # without a drafter all count alike
     assert page.evaluate("player.present().every(({ replay: { ends } }) => ends.passes.every((end, at) => end === at))")
 
@@ -219,9 +219,9 @@ def test_still_pictures_show_whole_passes(page: Page) -> None:
     page.emulate_media(reduced_motion="reduce")
     opened(page, read(ORDINARY), read(SPECULATIVE))
     go(page, 5)
-    whole = page.evaluate(CANVAS)
+    all_tokens = page.evaluate(CANVAS)
     go(page, 5.6)
-    assert page.evaluate(CANVAS) == whole
+    assert page.evaluate(CANVAS) == all_tokens
     assert page.evaluate(DRAWN)["words"][-1][1:] == ["drawn", 1, 1]
 
 
@@ -273,18 +273,18 @@ def test_between_passes_the_stage_holds_what_the_trace_says(page: Page, name: st
         go(page, count)
         shown = page.evaluate("player.stage.drawn.words.map(({word, alpha}) => [word.position, word.token, alpha])")
         state = state_after(trace, count)
-        held = {at: token for at, token in enumerate(state.tokens) if token is not None and at < end}
-        assert len(shown) == len(held)
+        expected = {at: token for at, token in enumerate(state.tokens) if token is not None and at < end}
+        assert len(shown) == len(expected)
         for position, token, alpha in shown:
-            assert token == pytest.approx(held[position]), (count, position)
+            assert token == pytest.approx(expected[position]), (count, position)
             assert alpha == (1 if state.final[position] else pytest.approx(0.4)), (count, position)
 
 
 def test_masks_give_way_under_the_bar_and_drafts_that_nobody_verifies_are_not_said_to_wait(page: Page) -> None:
     trace = recorded("tally-confidence")
     opened(page, recorded("tally-ordinary"), trace)
-    said = page.locator(".ds-say strong")
-    expect(said).to_have_text("15 passes instead of 89.")
+    caption = page.locator(".ds-say strong")
+    expect(caption).to_have_text("15 passes instead of 89.")
     masks = """(({ drawn: { masks }, script: { slots } }) =>
       masks.filter(({ alpha }) => alpha > 0.9).map(({ slot }) => slots.indexOf(slot)))(player.stage)"""
     swept = "player.stage.script.passes[0].sweep"
@@ -293,7 +293,7 @@ def test_masks_give_way_under_the_bar_and_drafts_that_nobody_verifies_are_not_sa
     assert page.evaluate(masks) == [2, 3]  # of the block of four, two were crossed
     go(page, 1)
     assert page.evaluate(masks) == []
-    expect(said).to_have_text("Reveal several words in one pass.")
+    expect(caption).to_have_text("Reveal several words in one pass.")
     expect(page.locator(".ds-caption")).to_have_text("One pass reveals 2 of 4 words.2 not sure enough yet")
     for count in range(len(trace.steps)):
         go(page, count)
@@ -309,29 +309,29 @@ def test_a_greedy_check_shows_the_likeliest_token_and_no_coin(page: Page, wide: 
     likely = [(trace.legend.vocabulary[token].strip(), p, q) for token, p, q in step.likely[entry] or ()]
     draft, drawn = (trace.legend.vocabulary[token].strip() for token in (step.draft[entry], step.token[entry]))
     opened(page, recorded("tally-ordinary"), trace, wide=wide)
-    told = at(page, number, "judge", 300)
-    assert told["caption"] == [
+    drawing = at(page, number, "judge", 300)
+    assert drawing["caption"] == [
         "Draft rejected.",
         f"likeliest for the target: “ {drawn}” ≠ the draft “ {draft}”: rejected",
     ]
     assert max(likely, key=lambda one: one[1])[0] == drawn
-    columns = [(text, p, q) for text, p, q, _ in told["verdict"]["columns"] if text != "others"]
+    columns = [(text, p, q) for text, p, q, _ in drawing["verdict"]["columns"] if text != "others"]
     assert len(columns) >= 2 and set(columns) <= set(likely)
-    assert [text for text, kind, *_ in told["words"] if kind == "rejected"] == [draft]
-    assert told["verdict"]["apart"] == 0
+    assert [text for text, kind, *_ in drawing["words"] if kind == "rejected"] == [draft]
+    assert drawing["verdict"]["apart"] == 0
     expect(page.locator(".ds-coin-slider")).to_be_hidden()
     stage, caption = (page.locator(part).bounding_box() for part in (".ds-stage", ".ds-caption"))
     assert stage["x"] <= caption["x"] and caption["x"] + caption["width"] <= stage["x"] + stage["width"]
     left, right = page.evaluate("[player.stage.drawn.place.left, player.stage.drawn.place.right].map(Math.round)")
-    beside = caption["x"] - stage["x"] + caption["width"] <= left or caption["x"] - stage["x"] >= right
-    assert beside or caption["y"] - stage["y"] >= page.evaluate("player.stage.drawn.place.base")
+    is_clear = caption["x"] - stage["x"] + caption["width"] <= left or caption["x"] - stage["x"] >= right
+    assert is_clear or caption["y"] - stage["y"] >= page.evaluate("player.stage.drawn.place.base")
     assert at(page, number, "hold")["caption"][0] == f"“{drawn}” takes its place."
 
 
-def judged(page: Page, usual: str, name: str, wide: bool = True) -> tuple[list[int], int, Step]:
+def judged(page: Page, resting: str, name: str, wide: bool = True) -> tuple[list[int], int, Step]:
     """Open a run: the passes whose verdict the stage shows, which are the close calls; entry and step of the first."""
     trace = recorded(name)
-    opened(page, recorded(usual), trace, wide=wide)
+    opened(page, recorded(resting), trace, wide=wide)
     shown = page.evaluate("player.stage.script.passes.filter(({verdict}) => verdict).map(({index}) => index + 1)")
     steps = {number: (entry, step) for number, entry, step in rejections(trace)}
     assert shown == [n for n, (entry, step) in steps.items() if 0.3 <= step.accept_prob[entry] <= 0.7]
@@ -341,27 +341,29 @@ def judged(page: Page, usual: str, name: str, wide: bool = True) -> tuple[list[i
 @wide_and_phone
 def test_a_patch_is_judged_with_the_numbers_of_the_trace_and_redrawn_where_it_stood(page: Page, wide: bool) -> None:
     shown, entry, step = judged(page, "ar-picture", "scd-picture", wide)
-    told = at(page, shown[0], "judge", 300)
-    assert told["caption"][0] == "The coin fell above p: rejected."
-    text, p, q, _ = told["verdict"]["columns"][0]
+    drawn = at(page, shown[0], "judge", 300)
+    assert drawn["caption"][0] == "The coin fell above p: rejected."
+    text, p, q, _ = drawn["verdict"]["columns"][0]
     assert (text, p, q) == (f"#{step.draft[entry]}", *(pytest.approx(x[entry], abs=1e-3) for x in (step.p, step.q)))
-    assert told["verdict"]["coin"] == pytest.approx(step.coin[entry])
+    assert drawn["verdict"]["coin"] == pytest.approx(step.coin[entry])
     assert page.evaluate("player.stage.drawn.place.unit") > (100 if wide else 60)
     expect(page.locator(".ds-coin-slider")).to_be_visible()
     caption, stage = (page.locator(part).bounding_box() for part in (".ds-caption", ".ds-stage"))
     assert caption["y"] + caption["height"] <= stage["y"] + stage["height"]
     at(page, shown[0], "hold", 10)
-    places = "player.stage.script.words.filter(({position}) => position === {}).map(({x, line}) => `${x} ${line}`)"
-    assert len(set(page.evaluate(places.replace("{}", str(step.position[entry]), 1)))) == 1
+    word_positions = (
+        "player.stage.script.words.filter(({position}) => position === {}).map(({x, line}) => `${x} ${line}`)"
+    )
+    assert len(set(page.evaluate(word_positions.replace("{}", str(step.position[entry]), 1)))) == 1
 
 
 def test_a_word_drawn_anew_begins_where_the_rejected_one_did(page: Page) -> None:
     opened(page, read(ORDINARY), read(SPECULATIVE))
-    places = page.evaluate(
+    word_positions = page.evaluate(
         """player.stage.script.passes.filter(({ verdict }) => verdict).map(({ verdict: { word, drawn } }) =>
           [word, drawn].map(({ x, line }) => [x, line]))"""
     )
-    assert [old == new for old, new in places] == [True, False]  # the comma needs no space, the word did
+    assert [old == new for old, new in word_positions] == [True, False]  # the comma needs no space, the word did
 
 
 def test_a_clip_plays_as_far_as_it_is_decided(page: Page) -> None:
@@ -377,8 +379,8 @@ def test_a_clip_plays_as_far_as_it_is_decided(page: Page) -> None:
         frames.add(page.evaluate("Math.floor(player.stage.elapsed(player.stage.drawn.done) / 200)"))
         decided = page.evaluate("player.lanes[1].clip.decidedIn(player.lanes[1].scene)")
         state = state_after(trace, min(int(now), len(trace.steps)))
-        whole = next((n for n in range(7) if not all(state.final[144 * n : 144 * (n + 1)])), 7)
-        assert decided == 2 + whole
+        num_decided = next((n for n in range(7) if not all(state.final[144 * n : 144 * (n + 1)])), 7)
+        assert decided == 2 + num_decided
     assert len(frames) == 6
 
 
@@ -395,14 +397,14 @@ def test_the_card_of_a_picture_covers_no_picture(page: Page, names: tuple[str, s
     expect(page.locator(".ds-card div")).to_have_count(3)
     card, stage = (page.locator(part).bounding_box() for part in (".ds-card", ".ds-stage"))
     assert card["x"] + card["width"] <= stage["x"] + stage["width"]
-    own, other, top, right = page.evaluate(
+    card_box, other, top, right = page.evaluate(
         """(({ size, other: { picture: { width, height } } }) =>
           [size.own, { width, height }, size.top, size.right])(player.stage)"""
     )
     left, upper = card["x"] - stage["x"], card["y"] - stage["y"]
-    assert left >= own["width"] or upper >= top + own["height"] + 24
+    assert left >= card_box["width"] or upper >= top + card_box["height"] + 24
     if size[0] > 700 and names[0] == "ar-picture-same":  # between two pictures of one size
-        assert own["width"] == other["width"] and left + card["width"] <= right - other["width"]
+        assert card_box["width"] == other["width"] and left + card["width"] <= right - other["width"]
     else:
         assert upper >= top + other["height"] + 24  # its count stands below it
 
@@ -440,9 +442,9 @@ def test_branches_of_a_draft_graph_light_up_and_the_best_one_goes_into_the_text(
     assert [node["accepted"] for node in nodes] == [node.accepted for node in step.graph]
     assert [node["best"] for node in nodes].index(True) == step.signals["winner"]
     drafted = {at: draft for at, draft in zip(step.position, step.draft or (), strict=True) if draft is not None}
-    for node, told in zip(step.graph, nodes, strict=True):
+    for node, drawn in zip(step.graph, nodes, strict=True):
         words = [trace.legend.vocabulary[drafted[at]].strip() or "␣" for at in sorted(node.positions)]
-        assert [draft for _, draft, _ in told["lines"]] == words
+        assert [draft for _, draft, _ in drawn["lines"]] == words
     assert not wide or page.evaluate("(({ base, line, top }) => base - 2 * line - top)(player.stage.size)") > 350
     accepted = {at for at, fate in zip(step.position, step.fate, strict=True) if fate is Fate.ACCEPTED}
     lit = shown("crossed")
@@ -470,10 +472,10 @@ def test_the_next_rejection_is_a_click_away_and_stands_at_its_coin(page: Page, n
         page.get_by_role("button", name="Next rejection").click()
         settle(page)
         assert number - 1 < page.evaluate(PLACE) < number
-        told = page.evaluate(DRAWN)
-        assert told["caption"][0] == "The coin fell above p: rejected." and told["verdict"]["apart"] == 0
+        drawn = page.evaluate(DRAWN)
+        assert drawn["caption"][0] == "The coin fell above p: rejected." and drawn["verdict"]["apart"] == 0
         coins = [step.coin[entry] for n, entry, step in rejections(traces[1]) if n == number and step.coin]
-        assert told["verdict"]["coin"] == pytest.approx(coins[0])
+        assert drawn["verdict"]["coin"] == pytest.approx(coins[0])
     go(page, 0)
     page.evaluate("player.stage.script.passes.forEach((pass) => (pass.verdict = null))")
     page.keyboard.press("r")
@@ -536,8 +538,8 @@ def test_no_third_of_the_stage_of_pictures_is_empty(page: Page, size: tuple[int,
 def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wide: bool) -> None:
     shown, entry, step = judged(page, "continuous-patch", "cspd-patch", wide)
     bare = page.evaluate(CANVAS)
-    told = at(page, shown[0], "judge", 300)
-    assert told["caption"][0] == "Draft rejected." and "min(1, w) = " in told["caption"][1]
+    drawn = at(page, shown[0], "judge", 300)
+    assert drawn["caption"][0] == "Draft rejected." and "min(1, w) = " in drawn["caption"][1]
     assert page.evaluate(CANVAS) != bare
     bells = page.evaluate("player.stage.drawn.verdict.verdict.bells")
     names = ("last_std", "last_std_draft", "last_mean_distance", "last_place", "last_place_token")
@@ -547,18 +549,20 @@ def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wi
         assert f"{step.numbers[name][entry]:.3f}".replace("-", "−") in note
 
 
-@pytest.mark.parametrize(("kind", "said"), [("field", "did not pay here."), ("mixture", "74 target passes instead")])
-def test_the_terms_of_log_w_are_drawn_below_bells_if_there_are_any(page: Page, kind: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "sentence"), [("field", "did not pay here."), ("mixture", "74 target passes instead")]
+)
+def test_the_terms_of_log_w_are_drawn_below_bells_if_there_are_any(page: Page, kind: str, sentence: str) -> None:
     shown, entry, step = judged(page, "continuous-field" if kind == "field" else "continuous-patch", f"cspd-{kind}")
     at(page, shown[0], "judge", 300)
     terms = page.evaluate("player.stage.drawn.verdict.verdict.terms")
     assert step.paths and (pair := step.paths[entry]) and (*pair.log_ratio,) == (*terms,)
     highest = max(accumulate(terms[:-1], initial=0.0)) if "path_log_ratio_highest" in step.numbers else 0.0
     assert sum(terms) - highest == pytest.approx(step.numbers["log_ratio"][entry], abs=1e-4)
-    told = page.evaluate(CANVAS)
-    assert told != page.evaluate(f"player.stage.drawn.verdict.verdict.terms = [0], player.stage.draw(), {CANVAS}")
+    drawn = page.evaluate(CANVAS)
+    assert drawn != page.evaluate(f"player.stage.drawn.verdict.verdict.terms = [0], player.stage.draw(), {CANVAS}")
     page.evaluate("player.set(player.extent())")
-    expect(page.locator(".ds-say")).to_contain_text(said)
+    expect(page.locator(".ds-say")).to_contain_text(sentence)
 
 
 def test_what_is_printed_has_no_controls(page: Page) -> None:

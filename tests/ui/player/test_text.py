@@ -60,21 +60,21 @@ def test_the_prompt_lines_and_blocks_stand_where_the_trace_says(page: Page) -> N
         assert page.locator(".ds-border").evaluate_all(borders) == expected
 
 
-def said(*lines: str, padding: int = 0) -> Trace:
+def story(*lines: str, padding: int = 0) -> Trace:
     """A text that one pass writes, its last token <end>, with more of these behind it."""
     words = [*lines, *["<end>"] * (1 + padding)]
     ids = {word: number for number, word in enumerate(dict.fromkeys(words))}
     entries = " ".join(f"{at}:{ids[word]}=unmasked" for at, word in enumerate(words))
     steps = [step(entries, mode="diffusion")]
     legend = Legend(vocabulary={number: word for word, number in ids.items()})
-    made = summarise(steps, len(words), complete=True, ends=(ids["<end>"],))
+    summary = summarise(steps, len(words), complete=True, ends=(ids["<end>"],))
     tokens = tuple(ids[word] for word in words)
     output = Output(tokens=tokens, text="".join(lines))
-    return make("psd", Canvas(kind="text", shape=(len(words),)), steps, legend=legend, summary=made, output=output)
+    return make("psd", Canvas(kind="text", shape=(len(words),)), steps, legend=legend, summary=summary, output=output)
 
 
 def test_padding_behind_the_end_is_neither_counted_nor_shown(page: Page) -> None:
-    padded = said("a", " b", padding=5)
+    padded = story("a", " b", padding=5)
     stage(page, padded, padded)
     assert counts(page) == ["✓ 3 tokens in 1 pass"] * 2
     expect(page.locator(".ds-outcome").last).to_contain_text("3 / 3")
@@ -88,7 +88,7 @@ def test_padding_behind_the_end_is_neither_counted_nor_shown(page: Page) -> None
 
 
 def test_a_wrong_answer_is_flagged_where_the_right_one_is_known(page: Page) -> None:
-    right, wrong = (said("It is $", number, "\n#### ", number) for number in ("30", "20"))
+    right, wrong = (story("It is $", number, "\n#### ", number) for number in ("30", "20"))
     stage(page, right, wrong)
     assert counts(page) == ["✓ 5 tokens in 1 pass"] * 2  # nobody knows
     page.evaluate("prompt => { player.answers[prompt] = '30'; player.set(1); }", right.prompt)
@@ -101,19 +101,19 @@ def test_a_wrong_answer_is_flagged_where_the_right_one_is_known(page: Page) -> N
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "told"),
+    ("right", "wrong", "sentence"),
     [("makes four", "made four", "wrong in line 1"), ("44 overall\n", "44 overall\nlater\n", "wrong in line 3")],
 )
-def test_the_line_in_which_a_story_is_wrong_is_named(page: Page, right: str, wrong: str, told: str) -> None:
+def test_the_line_in_which_a_story_is_wrong_is_named(page: Page, right: str, wrong: str, sentence: str) -> None:
     harness(page)
     prompt = "45: Ann +2 Hal -3 Ann +1 Ann +1 Ann +1"
     known = {prompt: answers_to([prompt, "How many?", None])[prompt][:2]}
     text = "then Ann adds two more which makes four seven now\nlater Hal took 3 away and left 44 overall\n"
-    runs = [plain(said(each)) | {"prompt": prompt} for each in (text, text.replace(right, wrong))]
+    runs = [plain(story(each)) | {"prompt": prompt} for each in (text, text.replace(right, wrong))]
     page.evaluate("([runs, known]) => { Object.assign(player.answers, known); player.load(runs); }", [runs, known])
     settle(page)
     expect(page.locator(".ds-lead").first).to_have_text("")
-    expect(page.locator(".ds-lead").last).to_contain_text(f"The answer is {told}.")
+    expect(page.locator(".ds-lead").last).to_contain_text(f"The answer is {sentence}.")
 
 
 def test_a_text_longer_than_its_room_shows_what_is_written(page: Page) -> None:
@@ -143,16 +143,16 @@ def test_a_stopped_run_says_how_far_it_came_of_what_was_asked_for(page: Page) ->
 
 
 def test_a_mask_in_which_all_see_all_is_not_shown_and_a_pass_without_one_keeps_the_last_one_faint(page: Page) -> None:
-    whole, mask = (Mask(queries=("x0", "x1"), keys=("x0", "x1"), runs=((0, 2), row)) for row in ((0, 2), (0, 1, 1)))
-    show(page, make("psd", Canvas(kind="text", shape=(2,)), [step("0:1=unmasked 1:2=unmasked", mask=whole)]))
+    dense, mask = (Mask(queries=("x0", "x1"), keys=("x0", "x1"), runs=((0, 2), row)) for row in ((0, 2), (0, 1, 1)))
+    show(page, make("psd", Canvas(kind="text", shape=(2,)), [step("0:1=unmasked 1:2=unmasked", mask=dense)]))
     expect(page.locator(".ds-mask")).to_be_hidden()
     passes = [step("0:1=unmasked"), step("1:2=unmasked", mask=mask), step("2:2=unmasked")]
     show(page, make("psd", Canvas(kind="text", shape=(3,)), passes))
     expect(page.locator(".ds-mask")).to_be_visible()
     words, canvas = page.locator(".ds-mask .ds-words"), page.locator(".ds-mask canvas")
-    for count, told, opacity in ((1, "No mask so far.", "0.3"), (2, "2 queries by 2 keys", "1")):
+    for count, text, opacity in ((1, "No mask so far.", "0.3"), (2, "2 queries by 2 keys", "1")):
         go(page, count)
-        expect(words).to_contain_text(told)
+        expect(words).to_contain_text(text)
         assert canvas.evaluate("canvas => canvas.style.opacity") == opacity
     go(page, 3)
     expect(words).to_contain_text("the faint mask is that of forward pass 2")
@@ -227,7 +227,7 @@ def test_the_mask_is_drawn_and_the_router_is_told(page: Page) -> None:
     assert snapshot(page)["now"] == first
     every_view(page)  # and back to the stage
     caption = page.locator(".ds-caption")
-    for number in [n for n, made in enumerate(trace.steps, start=1) if "verify" in made.signals][:6]:
+    for number in [n for n, each in enumerate(trace.steps, start=1) if "verify" in each.signals][:6]:
         go(page, number)
         words, signals = caption.inner_text(), trace.steps[number - 1].signals
         expected = re.search(r"([\d.]+) of (\d+) expected to be accepted: (not|to be) verified", words)
@@ -243,8 +243,8 @@ def test_the_mask_is_drawn_and_the_router_is_told(page: Page) -> None:
 def test_a_text_that_ended_early_is_done_with_its_own_tokens_and_shows_no_empty_boxes(page: Page) -> None:
     legend = Legend(vocabulary={0: "One", 1: " two", 2: "</s>"}, ends=(2,))
     steps = [step("0:0=sampled 1:1=sampled 2:2=sampled")]
-    made = summarise(steps, 6, complete=True, ends=legend.ends)
-    show(page, make("ar", Canvas(kind="text", shape=(6,)), steps, legend=legend, summary=made))
+    summary = summarise(steps, 6, complete=True, ends=legend.ends)
+    show(page, make("ar", Canvas(kind="text", shape=(6,)), steps, legend=legend, summary=summary))
     go(page, 0)
     assert len(chips(page, "is-open")) == 6 and page.locator(".ds-token:visible").count() == 6
     go(page, 1)
@@ -252,7 +252,7 @@ def test_a_text_that_ended_early_is_done_with_its_own_tokens_and_shows_no_empty_
     assert "3 / 3" in page.locator(".ds-outcome").inner_text()
 
 
-def told(page: Page) -> str:
+def heading(page: Page) -> str:
     return str(page.locator(".ds-stage canvas").get_attribute("aria-label"))
 
 
@@ -274,7 +274,7 @@ def test_every_draft_is_told_with_its_verdict_and_under_which(page: Page) -> Non
     go(page, number - 0.1)
     assert (
         "“w2”: accepted, accepted under the text alone. “w2 … w3”: kept, accepted under “w2”. "
-        "“w2 … w3 … w4”: rejected." in told(page)
+        "“w2 … w3 … w4”: rejected." in heading(page)
     )
     go(page, next(n for n in range(number + 1, len(trace.steps)) if not trace.steps[n - 1].graph) - 0.1)
-    assert "accepted under" not in told(page)
+    assert "accepted under" not in heading(page)

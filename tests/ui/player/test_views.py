@@ -32,9 +32,9 @@ def test_a_view_shows_where_there_is_something_and_grows_with_a_running_decoder(
     show(page, lacks())
     view = page.locator(f".ds-{name}")
     assert view.is_hidden()
-    whole = start(page, has())
+    document = start(page, has())
     assert name == "text" or view.is_hidden()
-    push(page, whole, *range(min(12, len(whole["steps"]))))
+    push(page, document, *range(min(12, len(document["steps"]))))
     assert view.is_visible()
 
 
@@ -61,7 +61,7 @@ RUNS: list[tuple[list[Trace], int]] = [
     ([written()], 1),
     ([diffusion(), s2d2()], 14),
     ([simsd()], 6),
-    ([diffusion(), speculated(Plan(depth=7, held=(0, 5)))], 2),
+    ([diffusion(), speculated(Plan(depth=7, num_final=(0, 5)))], 2),
     ([handmade.cspd()], 2),
     ([plain_film(3, 6), film(3, 6)], 40),
 ]
@@ -113,8 +113,8 @@ def test_every_final_token_lies_in_its_latent_frame(page: Page) -> None:
         image = pixels(page.locator(".ds-picture canvas"))
         cell = image.width / COLUMNS
         for position in range(FRAMES * SIDE * SIDE):
-            place = spot(position, cell)
-            color = image.getpixel((int(place["x"]), int(place["y"])))
+            cell_spot = spot(position, cell)
+            color = image.getpixel((int(cell_spot["x"]), int(cell_spot["y"])))
             if state.final[position]:
                 assert color == tile_color(state.tokens[position])
             elif state.tokens[position] is None:
@@ -127,8 +127,8 @@ def test_latent_frames_are_pointed_at_and_parted_in_the_timeline_and_the_clip_pl
         hover(page, position)
         assert snapshot(page)["position"] == position
         frame = position // (SIDE * SIDE)
-        place = page.locator(".ds-place").first
-        assert f"frames {EACH * frame + 1} to {EACH * (frame + 1)}" in place.inner_text()
+        marker = page.locator(".ds-place").first
+        assert f"frames {EACH * frame + 1} to {EACH * (frame + 1)}" in marker.inner_text()
     canvas = page.locator(".ds-picture canvas")
     cell = canvas.bounding_box()["width"] / COLUMNS
     for x, y in ((SIDE + 0.5, HEAD + 2.5), (2.5, HEAD / 2)):
@@ -177,7 +177,7 @@ def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> No
 
 
 def test_given_frames_are_there_from_the_beginning_and_shift_the_names(page: Page) -> None:
-    trace = film(FRAMES, SIDE, given=9)
+    trace = film(FRAMES, SIDE, prefix=9)
     show(page, trace)
     go(page, 0)
     assert note(page) == "frame 1 of 33, given"

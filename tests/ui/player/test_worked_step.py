@@ -118,8 +118,8 @@ def rejected(*accept_probs: float) -> Trace:
 
 def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) -> None:
     page.emulate_media(reduced_motion="reduce")
-    usual, other = ordinary(1, 8), rejected(0.0, 0.0, 0.1, 0.0, 0.9, 0.5, 0.0, 0.2)
-    stage(page, usual, other, loop=True)
+    baseline, other = ordinary(1, 8), rejected(0.0, 0.0, 0.1, 0.0, 0.9, 0.5, 0.0, 0.2)
+    stage(page, baseline, other, loop=True)
     page.get_by_role("button", name="Numbers", exact=True).click()
     panel = page.locator(".ds-worked")
     expect(panel.locator(".ds-formula")).to_contain_text("= 0.5")  # near the middle, which itself rejects at 0
@@ -127,13 +127,13 @@ def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) 
     button = panel.get_by_role("button", name="Next rejection").element_handle()
     page.evaluate(  # at once, as the run plays on
         "([traces, button]) => { player.load(traces, { loop: true }); button.click(); }",
-        [[plain(usual), plain(other)], button],
+        [[plain(baseline), plain(other)], button],
     )
     expect(panel.locator(".ds-formula")).to_contain_text("= 0.5")
     panel.get_by_role("button", name="Next rejection").click()  # and from there on each one
     expect(panel.locator(".ds-where")).to_contain_text("pass 7 of 8")
     # A run without one such shows its own.
-    page.evaluate("traces => player.load(traces, { loop: true })", [plain(usual), plain(rejected(0.0, 0.1))])
+    page.evaluate("traces => player.load(traces, { loop: true })", [plain(baseline), plain(rejected(0.0, 0.1))])
     panel.get_by_role("button", name="Next rejection").click()
     expect(panel.locator(".ds-where")).to_contain_text("of 2")
 
@@ -141,7 +141,7 @@ def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) 
 def test_the_panel_and_the_headline_follow_the_race(page: Page) -> None:
     stage(page, rejected(*[0.1] * 60))
     page.get_by_role("button", name="Numbers", exact=True).click()
-    behind = page.evaluate(
+    trailing = page.evaluate(
         """async () => {
           player.set(0);
           player.speed = 20;
@@ -155,7 +155,7 @@ def test_the_panel_and_the_headline_follow_the_race(page: Page) -> None:
           return late;
         }"""
     )
-    assert max(map(abs, behind[2:])) <= 1
+    assert max(map(abs, trailing[2:])) <= 1
 
 
 def test_rejections_in_any_row_are_found_and_a_run_without_one_says_so(page: Page) -> None:

@@ -51,14 +51,14 @@ def test_a_pass_over_few_tokens_is_bound_by_memory_with_its_kv_cache_and_over_ma
     assert two - one == pytest.approx(1000 * 2 * 32 * 1024 * 2 / (3350e9 * 0.8))
 
 
-@pytest.mark.parametrize(("pairs", "most"), list(zip(PUBLISHED, (0.05, 0.055, 0.135, 0.035, 0.03), strict=True)))
-def test_published_speed_ups_come_out(pairs: Any, most: float) -> None:
-    assert error(pairs) < most
+@pytest.mark.parametrize(("pairs", "max_error"), list(zip(PUBLISHED, (0.05, 0.055, 0.135, 0.035, 0.03), strict=True)))
+def test_published_speed_ups_come_out(pairs: Any, max_error: float) -> None:
+    assert error(pairs) < max_error
 
 
 def test_passes_that_were_timed_on_an_h100_come_out_roughly() -> None:
-    whole = [name for name, passes in timed().items() if len(passes) == 4]
-    assert whole == ["Janus-Pro 7B", "SDAR 1.7B", "SDAR 8B", "Cosmos 4B"]
+    complete = [name for name, passes in timed().items() if len(passes) == 4]
+    assert complete == ["Janus-Pro 7B", "SDAR 1.7B", "SDAR 8B", "Cosmos 4B"]
     for name, passes in timed().items():
         for (engine, _), (measured, computed) in passes.items():
             assert abs(computed / measured - 1) < {"MAR-H": 0.8}.get(name, 0.3 if engine == "eager" else 0.2), name
@@ -94,10 +94,10 @@ def test_a_run_of_continuous_tokens_needs_a_head_and_its_steps_or_says_what_is_l
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace = read(PATCHES)
-    whole = ds.predict(trace, "H100", "MAR-H", draft="MAR-B")
+    with_head = ds.predict(trace, "H100", "MAR-H", draft="MAR-B")
     other = ds.predict(trace, "H100", "Cosmos 4B", draft="MAR-B")
     silent = replace(trace, config={name: value for name, value in trace.config.items() if name != "steps"})
-    assert whole.note == "" and whole.speed_up < 1
+    assert with_head.note == "" and with_head.speed_up < 1
     assert other.note == "The steps of a diffusion head are left out, as Cosmos 4B has none."
     left_out = predict(silent, read_machine("H100", EAGER, "MAR-H", "MAR-B")).note
     assert "does not report the denoising steps" in left_out
@@ -110,9 +110,9 @@ def test_a_run_of_continuous_tokens_needs_a_head_and_its_steps_or_says_what_is_l
 
 def test_drafts_of_a_mixture_pay_on_a_gpu_and_those_of_the_small_patch_model_do_not() -> None:
     ways = [(EAGER, 1), *((GRAPHS, batch) for batch in PATCH_BATCHES)]
-    for drafter, least, most in (("small", 0.18, 0.92), ("mixture", 1.26, 1.76)):  # what docs/hardware.md says
+    for drafter, slowest, fastest in (("small", 0.18, 0.92), ("mixture", 1.26, 1.76)):  # what docs/hardware.md says
         speeds = [patches(row, *way) for way in ways for row in patch_rows() if row["drafter"] == drafter]
-        assert (round(min(speeds), 2), round(max(speeds), 2)) == (least, most)
+        assert (round(min(speeds), 2), round(max(speeds), 2)) == (slowest, fastest)
 
 
 @pytest.mark.parametrize("decode", [ordinary, jacobi])
@@ -220,18 +220,18 @@ def test_a_measured_engine_adds_up_its_terms_and_a_wrong_file_is_one_sentence(
     weights, heads, kv = patch.weight_bytes, 2 * patch.head_bytes, 9 * patch.cache_bytes
     for cache, moved in ((heads / 2, weights + heads + kv), (weights, weights + kv), (weights + 1, kv)):
         assert pass_cost(replace(H100, cache=cache), patch, engine, one).memory == pytest.approx(moved / (3350e9 * 0.8))
-    for place in (replace(H100, engine=wide, cache=2e7), replace(H100, engine=engine)):
-        file, row = tmp_path / "here.json", asdict(place)
-        if not place.cache:
+    for machine in (replace(H100, engine=wide, cache=2e7), replace(H100, engine=engine)):
+        file, row = tmp_path / "here.json", asdict(machine)
+        if not machine.cache:
             del row["cache"], row["engine"]["several"]  # which older files do not have
         file.write_text(json.dumps(row))
-        assert ds.predict(read(RUN), file).seconds == ds.predict(read(RUN), place).seconds
+        assert ds.predict(read(RUN), file).seconds == ds.predict(read(RUN), machine).seconds
     assert ds.predict(read(RUN), file, engine="eager") == ds.predict(read(RUN), "H100")
     for text, wrong in ((json.dumps(row | {"peak": 0}), "peak"), ("{}", "name"), ("no", "JSON")):
         file.write_text(text)
         assert main(["hardware", "predict", str(RUN), "--device", str(file)]) == 2
         assert f"has no valid {wrong}; write it with draftscope hardware calibrate" in capsys.readouterr().err
     assert main(["hardware", "predict", str(RUN), "--device", str(tmp_path / "none.json")]) == 2
-    said = capsys.readouterr().err
-    assert "cannot be read (No such file or directory); choose another file" in said and said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert "cannot be read (No such file or directory); choose another file" in output and output.count("\n") == 1
     assert main(["hardware", "calibrate", "-o", "here.txt"]) == 2

@@ -13,7 +13,7 @@ from traces.files import ROOT
 from traces.schema import Canvas, Fate, Step
 from visualizers import FIGURES
 
-ONE_BLOCK = Plan(blocks=1, held=(0,))
+ONE_BLOCK = Plan(blocks=1, num_final=(0,))
 
 
 def test_perfect_foresight_is_the_best_in_hindsight() -> None:
@@ -26,14 +26,14 @@ def test_perfect_foresight_is_the_best_in_hindsight() -> None:
 
 
 def test_mechanisms_add_up_to_the_block() -> None:
-    shares = contributions([speculated().steps, speculated(Plan(held=(0, 1))).steps])
+    shares = contributions([speculated().steps, speculated(Plan(num_final=(0, 1))).steps])
     assert {one.stage for one in shares} == {"early", "middle"}
     for stage in ("early", "middle"):
         here = [one for one in shares if one.stage == stage]
         assert sum(one.percent for one in here) == pytest.approx(100)
         assert {one.blocks for one in here} == {2}
         parallel = sum(one.percent for one in here if one.mechanism == "parallel")
-        steps = speculated().steps, speculated(Plan(held=(0, 1))).steps
+        steps = speculated().steps, speculated(Plan(num_final=(0, 1))).steps
         share = [sum(step.fate.count(Fate.UNMASKED) for step in run) / 24 for run in steps]
         assert parallel == pytest.approx(100 * sum(share) / 2)
 
@@ -43,9 +43,9 @@ RECORDED = ROOT / "assets" / "traces"
 
 
 def choices(*steps: Step, **config: object) -> tuple[str, str, tuple[OracleChoice, ...]]:
-    made = hindsight(make("method", TEXT, steps, config=config))
-    assert made
-    return made.setting, made.unit, made.choices
+    best = hindsight(make("method", TEXT, steps, config=config))
+    assert best
+    return best.setting, best.unit, best.choices
 
 
 def test_the_lowest_threshold_that_is_right_makes_later_passes_needless() -> None:
@@ -92,19 +92,19 @@ def test_a_threshold_that_is_no_number_counts_as_none_and_no_drafts_are_no_choic
 
 
 def test_of_a_draft_graph_the_accepted_path_is_needed() -> None:
-    made = hindsight(speculated(Plan(blocks=1, held=(0, 2))))
-    assert made
-    assert (made.setting, made.unit) == ("rows of the draft graph", "rows")
-    assert [(one.spent, one.best) for one in made.choices] == [(4, 3), (4, 1), (4, 3)]
-    assert (made.spent, made.best, made.saved) == (12, 7, pytest.approx(5 / 12))
+    best = hindsight(speculated(Plan(blocks=1, num_final=(0, 2))))
+    assert best
+    assert (best.setting, best.unit) == ("rows of the draft graph", "rows")
+    assert [(one.spent, one.best) for one in best.choices] == [(4, 3), (4, 1), (4, 3)]
+    assert (best.spent, best.best, best.saved) == (12, 7, pytest.approx(5 / 12))
 
 
 @pytest.mark.parametrize("path", sorted(RECORDED.glob("*.json.gz")), ids=lambda path: path.name.split(".")[0])
 def test_no_best_choice_takes_more_than_the_run_did(path: Path) -> None:
     trace = read(path)
-    made = hindsight(trace)
-    assert (made is None) == ("ordinary" in path.name or trace.method in ("ar", "continuous"))
-    for one in made.choices if made else ():
+    best = hindsight(trace)
+    assert (best is None) == ("ordinary" in path.name or trace.method in ("ar", "continuous"))
+    for one in best.choices if best else ():
         assert 0 <= one.best <= one.spent
 
 

@@ -10,7 +10,7 @@ from analysis.oracle import OracleChoice, hindsight
 from analysis.prediction import contributions, forecasts, rank_sequences
 from traces.schema import Canvas, Step
 
-ONE_BLOCK = Plan(blocks=1, held=(0,))
+ONE_BLOCK = Plan(blocks=1, num_final=(0,))
 
 
 def test_a_forecast_says_when_each_candidate_became_final() -> None:
@@ -18,7 +18,7 @@ def test_a_forecast_says_when_each_candidate_became_final() -> None:
     assert first.candidates == (1, 2, 3, 4, 5, 6, 7)
     assert first.decoded == (1, 2, 3, 4, 5, 6, 7)
     assert first.turn == (0, 1, 2, 3, 4, 5, 6)
-    assert all(first.held)
+    assert all(first.unchanged)
     assert second.candidates == (2, 3, 4, 5, 6, 7)
     steps = speculated(Plan(blocks=1)).steps
     assert [sum(fate.final for fate in step.fate) for step in steps] == [1, 3, 2, 2]
@@ -35,7 +35,7 @@ def test_rank_sequences_end_at_the_first_surprise() -> None:
 
 
 def test_a_pass_is_shared_out_over_the_bins_it_spans() -> None:
-    steps = speculated(Plan(blocks=1, held=(0, 3))).steps
+    steps = speculated(Plan(blocks=1, num_final=(0, 3))).steps
     for bins, expected in ((4, [0, 3, 0, 2]), (2, [3, 2]), (8, [0, 0, 1.5, 1.5, 0, 0, 1, 1]), (3, [1, 2, 2])):
         speculative = [one.percent for one in contributions([steps], bins) if one.mechanism == "speculative"]
         assert speculative == pytest.approx([100 * tokens / 8 for tokens in expected])
@@ -46,9 +46,9 @@ TEXT = Canvas(kind="text", shape=(6,))
 
 
 def choices(*steps: Step, **config: object) -> tuple[str, str, tuple[OracleChoice, ...]]:
-    made = hindsight(make("method", TEXT, steps, config=config))
-    assert made
-    return made.setting, made.unit, made.choices
+    best = hindsight(make("method", TEXT, steps, config=config))
+    assert best
+    return best.setting, best.unit, best.choices
 
 
 def test_rejected_and_dropped_drafts_need_not_have_been_made() -> None:

@@ -43,8 +43,8 @@ def test_a_pass_bound_by_memory_costs_its_weights() -> None:
 def test_the_best_draft_length_grows_with_acceptance_and_shrinks_with_the_batch() -> None:
     best = PLAN.with_best_draft_length()
     assert best.speed_up == max(replace(PLAN, drafts=drafts).speed_up for drafts in range(1, MAX_DRAFTS + 1))
-    fewest, most = (replace(PLAN, acceptance=rate).with_best_draft_length().drafts for rate in (0.3, 0.95))
-    assert fewest < best.drafts < most
+    short, long = (replace(PLAN, acceptance=rate).with_best_draft_length().drafts for rate in (0.3, 0.95))
+    assert short < best.drafts < long
     crowded = replace(PLAN, draft=None, acceptance=0.8, batch=512)
     assert crowded.bound == "compute"
     assert crowded.with_best_draft_length().drafts < replace(crowded, batch=1).with_best_draft_length().drafts

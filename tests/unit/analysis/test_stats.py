@@ -258,8 +258,8 @@ def judged(*passes: tuple[int, int]) -> Trace:
 def test_both_rates_counted_by_hand() -> None:
     rates = acceptance_by_draft_position([judged((4, 2), (4, 0), (2, 2), (4, 4)).steps, judged((4, 1)).steps])
     assert rates.passes == 5
-    assert [(place.judged, place.accepted) for place in rates.positions] == [(5, 4), (4, 3), (2, 1), (1, 1)]
-    assert [place.marginal for place in rates.positions] == [4 / 5, 3 / 5, 1 / 5, 1 / 5]
+    assert [(tally.judged, tally.accepted) for tally in rates.positions] == [(5, 4), (4, 3), (2, 1), (1, 1)]
+    assert [tally.marginal for tally in rates.positions] == [4 / 5, 3 / 5, 1 / 5, 1 / 5]
     assert rates.mean_accepted_length == pytest.approx(9 / 5)
     assert acceptance_by_draft_position([handmade.ar().steps]) is None
 
@@ -271,9 +271,9 @@ def test_a_coarse_trace_gives_what_it_can(window: bool) -> None:
         builder.count(accepted, 4 if window else None, accepted + 1)
     trace = builder.trace()
     rates = acceptance_by_draft_position([trace.steps])
-    assert [place.marginal for place in rates.positions] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
+    assert [tally.marginal for tally in rates.positions] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
     assert rates.mean_accepted_length == 2
-    assert [place.judged for place in rates.positions] == ([4, 3, 2, 2] if window else [None] * 4)
+    assert [tally.judged for tally in rates.positions] == ([4, 3, 2, 2] if window else [None] * 4)
     figure = FIGURES["by-place"].draw([trace])
     assert len(figure.data) == (2 if window else 1)
     assert list(figure.data[-1].y) == [75, 50, 50, 25]
@@ -284,7 +284,7 @@ def test_the_order_of_drafts_and_the_levels_of_a_graph() -> None:
     numbers = {"order": (1.0, 0.0)}
     builder.step([0, 1], ["resampled", "accepted"], [4, 5], draft=[3, 5], numbers=numbers)
     rates = acceptance_by_draft_position([builder.trace().steps])
-    assert rates is not None and [(place.judged, place.accepted) for place in rates.positions] == [(1, 1), (1, 0)]
+    assert rates is not None and [(tally.judged, tally.accepted) for tally in rates.positions] == [(1, 1), (1, 0)]
     nodes = [((), True), ((0,), False), ((0,), True), ((2,), False), ((3,), False)]
     graph = tuple(
         Node(row=i, parents=parents, positions=(), accepted=accepted) for i, (parents, accepted) in enumerate(nodes)
@@ -293,7 +293,7 @@ def test_the_order_of_drafts_and_the_levels_of_a_graph() -> None:
     builder.step([0, 1], ["accepted", "resampled"], [4, 5], draft=[4, 6])
     (step,) = builder.trace().steps
     rates = acceptance_by_draft_position([[replace(step, graph=graph)]])
-    assert rates is not None and [(place.judged, place.accepted) for place in rates.positions] == [(1, 1), (1, 0)]
+    assert rates is not None and [(tally.judged, tally.accepted) for tally in rates.positions] == [(1, 1), (1, 0)]
 
 
 @pytest.mark.one_quick
@@ -305,8 +305,8 @@ def test_every_recording_adds_up(path: Path) -> None:
     if rates is None:
         assert "accepted length" not in summary_text(trace)
         return
-    assert sum(place.accepted for place in rates.positions) == trace.summary.accepted
-    assert sum(place.marginal for place in rates.positions) == pytest.approx(rates.mean_accepted_length)
+    assert sum(tally.accepted for tally in rates.positions) == trace.summary.accepted
+    assert sum(tally.marginal for tally in rates.positions) == pytest.approx(rates.mean_accepted_length)
     assert rates.positions[0].judged == rates.passes
     assert f"accepted length     {rates.mean_accepted_length:.3f} in {rates.passes} passes" in summary_text(trace)
 

@@ -51,8 +51,8 @@ def test_one_that_fails_is_named_and_the_others_go_on(
     commands: list[list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert bench.main(["text", "toy", "-o", str(tmp_path)]) == 1
-    said = capsys.readouterr().out
-    assert f"text: ended with 3, see {tmp_path / 'text'}.log after" in said and "toy: done after" in said
+    output = capsys.readouterr().out
+    assert f"text: ended with 3, see {tmp_path / 'text'}.log after" in output and "toy: done after" in output
     assert len(commands) == 2
     with pytest.raises(SystemExit) as ended:
         bench.main(["speeds", "-o", str(tmp_path)])

@@ -118,8 +118,8 @@ def test_the_distance_of_pictures_and_of_clips_is_that_of_their_moments() -> Non
 def test_the_error_of_a_distance_is_how_far_it_varies_between_sets_of_pictures() -> None:
     real = Reference(torch.zeros(3, dtype=torch.float64), torch.eye(3, dtype=torch.float64))
     drawn, noise = torch.randn(2, 60, 128, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    other, own = drawn + 1, drawn + 1 + 0.3 * noise  # both lie far off, and much alike
-    pairs = list(zip(own, other, strict=True))
+    other, first = drawn + 1, drawn + 1 + 0.3 * noise  # both lie far off, and much alike
+    pairs = list(zip(first, other, strict=True))
     varies = stdev([_pictures.frechet(a, real) - _pictures.frechet(b, real) for a, b in pairs])
     assert fmean([_pictures.frechet_error(a, b, real) for a, b in pairs]) == pytest.approx(varies, rel=0.3)
 
@@ -138,21 +138,21 @@ def test_a_target_that_drafts_for_itself_is_no_further_from_itself_than_its_veri
 
 @pytest.mark.slow
 def test_the_text_benchmark_pairs_every_decoder_with_block_size_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = (text.ORDINARY, text.POLICY)
+    kept_rows = (text.ORDINARY, text.POLICY)
     small = {
         "S2D2": ("s2d2", {"router": "always", "block": "8"}),
         "SimSD": ("simsd", {"drafter": "itself", "block": "8", "gamma": 2}),
     }
-    monkeypatch.setattr(text, "DECODERS", {label: text.DECODERS[label] for label in kept} | small)
+    monkeypatch.setattr(text, "DECODERS", {label: text.DECODERS[label] for label in kept_rows} | small)
     monkeypatch.setattr(text, "LENGTH", 16)
     model = cast(Any, tiny_diffusion_lm())
     problems = [Problem("abc", "", "1"), Problem("bcd", "", "2")]
-    usual, *others = text.table(model, problems)
-    assert [usual["decoder"], *(row["decoder"] for row in others)] == [*kept, *small]
-    assert usual["faster_median"] == usual["fewer_passes"] == 1
+    baseline, *others = text.table(model, problems)
+    assert [baseline["decoder"], *(row["decoder"] for row in others)] == [*kept_rows, *small]
+    assert baseline["faster_median"] == baseline["fewer_passes"] == 1
     for row in others:
         assert row["problems"] == 2 and row["accuracy"] == 0
-        assert row["fewer_passes"] == pytest.approx(usual["nfe"] / row["nfe"])
+        assert row["fewer_passes"] == pytest.approx(baseline["nfe"] / row["nfe"])
         assert (row["fewer_target_passes"] > row["fewer_passes"]) == (row["decoder"] == "SimSD")
 
 
@@ -225,8 +225,8 @@ def test_a_biased_decoder_is_a_missed_claim_and_a_lossy_one_is_not() -> None:
     fair, noisy, sharp = pictures(5, 3), pictures(5, 4), pictures(4, 4)
 
     def verdicts(**changed: quality.Pictures) -> list[bool | None]:
-        every = dict.fromkeys(("ar", "none", "maximal", "gumbel", "gsd"), fair) | changed
-        return [c.met for c in quality.claims([quality.row(name, every[name], fair) for name in every])]
+        results = dict.fromkeys(("ar", "none", "maximal", "gumbel", "gsd"), fair) | changed
+        return [c.met for c in quality.claims([quality.row(name, results[name], fair) for name in results])]
 
     assert verdicts(none=noisy, gsd=sharp) == [False, True, True]
     assert verdicts(maximal=sharp) == [False, True, False]
@@ -314,7 +314,7 @@ def test_a_sheet_has_two_rows_a_clip_and_frames_what_was_given() -> None:
 
 def test_the_jackknife_gives_the_standard_error_of_a_mean() -> None:
     values = torch.tensor([1.0, 4.0, 2.0, 8.0, 5.0], dtype=torch.float64)
-    error = video.jackknife(lambda some: float(some.mean()), values)
+    error = video.jackknife(lambda sample: float(sample.mean()), values)
     assert error == pytest.approx(standard_error(values.tolist()))
 
 
@@ -342,7 +342,7 @@ def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("name", "listed", "beside"),
+    ("name", "listed", "billions"),
     [
         ("SDAR 1.7B", "JetLM/SDAR-1.7B-Chat", 0.0),
         ("SDAR 8B", "JetLM/SDAR-8B-Chat", 0.0),
@@ -351,13 +351,13 @@ def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Pa
         ("Janus-Pro 7B", "deepseek-community/Janus-Pro-7B", 0.5),
     ],
 )
-def test_sizes_are_those_of_the_catalogue(name: str, listed: str, beside: float) -> None:
+def test_sizes_are_those_of_the_catalogue(name: str, listed: str, billions: float) -> None:
     """`beside` is what a Janus has beside its decoder, in gigabytes: the heads for codes, and the pixels in float32."""
-    kind = LlamaModel if beside else Qwen3ForCausalLM
-    config = kind.config_class(**SIZES[name]) if beside else Qwen3Config(**SIZES[name])
+    kind = LlamaModel if billions else Qwen3ForCausalLM
+    config = kind.config_class(**SIZES[name]) if billions else Qwen3Config(**SIZES[name])
     with torch.device("meta"):
         parameters = sum(weight.numel() for weight in kind(config).parameters())
-    assert abs(parameters * 2 / 1e9 + beside - MODELS[listed].gigabytes) < 0.15
+    assert abs(parameters * 2 / 1e9 + billions - MODELS[listed].gigabytes) < 0.15
 
 
 @pytest.mark.slow
@@ -417,7 +417,7 @@ def test_what_ships_is_what_the_shipped_sweeps_say() -> None:
     rows = json.loads((RESULTS / "claims.json").read_text())["rows"]
     read = [each.row(paper) for paper in ("S2D2", "PSD", "SimSD") for each in conclusions(paper, 2)]
     shipped = [row for row in rows if row["method"] in ("s2d2", "psd", "simsd")]
-    anew = [(row["method"], row["place"]) for row, own in zip(shipped, read, strict=True) if row != own]
+    anew = [(row["method"], row["place"]) for row, again in zip(shipped, read, strict=True) if row != again]
     assert anew == [("s2d2", "Table 4"), ("s2d2", "Figs. 2, 5, 6"), ("psd", "Fig. 6")]
     found = {row["method"] for row in rows}
     assert found == {"scd", "s2d2", "psd", "simsd", "cspd"}
@@ -427,8 +427,8 @@ def test_what_ships_is_what_the_shipped_sweeps_say() -> None:
 def test_pictures_and_vectors_are_decoded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     def in_the_plane(method: str, count: int, **values: object) -> list[float]:
         """Patches take a minute; tests of their own decode them."""
-        made = runs(method, "toy-field", [None] * count, gamma=4, **values)
-        return [trace.summary.accepted / trace.summary.judged for trace in made]
+        traces = runs(method, "toy-field", [None] * count, gamma=4, **values)
+        return [trace.summary.accepted / trace.summary.judged for trace in traces]
 
     monkeypatch.setattr(papers, "_patches", in_the_plane)
     found = [conclusion for paper in ("SCD", "CSpD") for conclusion in conclusions(paper, 2)]

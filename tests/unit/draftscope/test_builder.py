@@ -30,10 +30,10 @@ def test_steps_make_a_whole_trace() -> None:
     assert loads(dumps(trace)) == trace
     assert (trace.canvas.kind, trace.canvas.shape) == ("text", (3,))
     assert trace.output.tokens == (4, 7, 6)
-    made = trace.summary
-    assert (made.complete, made.tokens, made.forwards, made.judged, made.accepted) == (True, 3, 3, 2, 1)
-    assert made.query_tokens == 3 + 4 + 1
-    assert made.seconds == pytest.approx(0.007)
+    summary = trace.summary
+    assert (summary.complete, summary.tokens, summary.forwards, summary.judged, summary.accepted) == (True, 3, 3, 2, 1)
+    assert summary.query_tokens == 3 + 4 + 1
+    assert summary.seconds == pytest.approx(0.007)
     assert trace.draft_model == ModelCard(id="owner/small")
 
 

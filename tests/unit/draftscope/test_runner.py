@@ -92,9 +92,9 @@ def test_with_a_tokenizer_there_are_words() -> None:
     assert (by_ids.prompt, by_ids.output) == ("59B5", trace.output)
 
 
-def refuse(field: str, problem: str, remedy: str, **given: Any) -> None:
+def refuse(field: str, problem: str, remedy: str, **options: Any) -> None:
     with pytest.raises(ValueError) as caught:
-        ds.run(given.pop("method", "speculative"), **given)
+        ds.run(options.pop("method", "speculative"), **options)
     words = str(caught.value)
     assert words.startswith(f"{field}: ") and problem in words and remedy in words and "\n" not in words, words
 
@@ -162,9 +162,9 @@ def test_what_there_is() -> None:
 
 
 def test_every_step_is_told_as_it_is_done_and_a_bar_counts_tokens(capsys: pytest.CaptureFixture[str]) -> None:
-    told: list[Any] = []
-    trace = ds.run("scd", model="toy-raster", seed=3, window=8, on_step=told.append, progress=True)
-    assert tuple(told) == trace.steps
+    steps: list[Any] = []
+    trace = ds.run("scd", model="toy-raster", seed=3, window=8, on_step=steps.append, progress=True)
+    assert tuple(steps) == trace.steps
     assert "256/256" in capsys.readouterr().err
     with pytest.raises(KeyError, match="enough"):
         ds.run("ar", model="toy-raster", on_step=lambda step: {}["enough"])
@@ -194,11 +194,11 @@ def test_the_player_is_framed_with_the_pages_policy() -> None:
 
 
 def test_the_player_runs_in_the_frame(browser: Browser) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     frame = displayable(replace(written(), prompt=HOSTILE))._repr_html_()
 
     def answer(route: Route) -> None:
-        asked.append(route.request.url)
+        requests.append(route.request.url)
         route.fulfill(body=f"<html>{frame}</html>", content_type="text/html")
 
     with visit(browser) as page:
@@ -208,7 +208,7 @@ def test_the_player_runs_in_the_frame(browser: Browser) -> None:
         expect(inside.get_by_role("img", name="The text so far: The")).to_be_visible()
         inside.locator("body").press("End")
         inside.locator("body").press("Home")
-        assert asked == ["http://notebook.test/"]
+        assert requests == ["http://notebook.test/"]
         assert page.evaluate("globalThis.pwned") is None
 
 

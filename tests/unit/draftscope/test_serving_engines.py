@@ -14,20 +14,20 @@ PASSES = (1, 4, 1, 5, 3)
 
 
 def outputs(cumulative: bool = False, passes: tuple[int, ...] = PASSES) -> list[Any]:
-    made, seen = [], 0
+    outputs, seen = [], 0
     for index, count in enumerate(passes):
         start, seen = seen, seen + count
         completion = SimpleNamespace(token_ids=list(range(0 if cumulative else start, seen)))
         finished = index == len(passes) - 1
         fields = {"prompt": "Once", "prompt_token_ids": [7, 8, 9], "outputs": [completion], "finished": finished}
-        made.append(SimpleNamespace(**fields))
-    return made
+        outputs.append(SimpleNamespace(**fields))
+    return outputs
 
 
-def metrics(drafts: int, proposed: int, accepted: int, places: list[int]) -> list[Any]:
+def metrics(drafts: int, proposed: int, accepted: int, by_position: list[int]) -> list[Any]:
     counts = {"num_drafts": drafts, "num_draft_tokens": proposed, "num_accepted_tokens": accepted}
-    made = [SimpleNamespace(name=f"vllm:spec_decode_{name}", value=value) for name, value in counts.items()]
-    return [*made, SimpleNamespace(name="vllm:spec_decode_num_accepted_tokens_per_pos", values=places)]
+    counters = [SimpleNamespace(name=f"vllm:spec_decode_{name}", value=value) for name, value in counts.items()]
+    return [*counters, SimpleNamespace(name="vllm:spec_decode_num_accepted_tokens_per_pos", values=by_position)]
 
 
 def response(**meta: Any) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def test_the_stream_of_a_request_to_vllm(cumulative: bool) -> None:
     assert trace.output.tokens == tuple(range(14))
     assert (trace.method, trace.prompt, trace.model.id) == ("vLLM", "Once", "owner/large")
     assert [step.call.query_tokens for step in trace.steps] == [3, 5, 5, 5, 5]
-    made = trace.summary
-    assert (made.complete, made.forwards, made.judged, made.accepted) == (True, 5, 4 + 1 + 4 + 3, 9)
+    summary = trace.summary
+    assert (summary.complete, summary.forwards, summary.judged, summary.accepted) == (True, 5, 4 + 1 + 4 + 3, 9)
     assert trace.steps[3].fate[-1] is Fate.BONUS
     assert trace.steps[1].fate[-1] is Fate.RESAMPLED
     assert "assumed to have verified 4 drafts" in trace.note
@@ -113,7 +113,7 @@ def test_the_stream_of_a_request_to_sglang(incremental: bool) -> None:
 def chunks(passes: tuple[tuple[int, int], ...] = ((0, 0), (4, 3), (4, 0), (0, 0), (2, 2)), **about: Any) -> list[Any]:
     """Return the stream of llama.cpp's server for passes of (drafted, accepted) tokens: a chunk per token, and the
     last."""
-    made: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     timings = {"prompt_n": 5, "prompt_ms": 20.0, "predicted_n": 0, "draft_n": 0, "draft_n_accepted": 0}
     timings["predicted_ms"] = 0.0
     for drafted, passed in passes:
@@ -122,8 +122,8 @@ def chunks(passes: tuple[tuple[int, int], ...] = ((0, 0), (4, 3), (4, 0), (0, 0)
         timings["draft_n_accepted"] += passed
         timings["predicted_n"] += passed + 1
         for _ in range(passed + 1):
-            made.append({"content": "x", "tokens": [len(made)], "stop": False, "timings": {**timings, **about}})
-    return [*made, {"content": "", "tokens": [], "stop": True, "timings": {**timings, **about}}]
+            messages.append({"content": "x", "tokens": [len(messages)], "stop": False, "timings": {**timings, **about}})
+    return [*messages, {"content": "", "tokens": [], "stop": True, "timings": {**timings, **about}}]
 
 
 def test_the_stream_of_a_request_to_llama_cpp() -> None:

@@ -186,13 +186,13 @@ def test_what_cannot_be_recorded_is_said() -> None:
     with pytest.raises(ValueError, match="no pass of the target was recorded"):
         recording.trace()
     two = {name: ids.expand(2, -1) for name, ids in inputs().items()}
-    for given, output, problem in (
+    for options, output, problem in (
         (two, None, "hold 2 texts; only generate with one text"),
         ({**inputs(), "use_cache": False}, None, "set use_cache=True"),
         (inputs(), [1, 2], "output: has 2 tokens where 9 became final"),
     ):
         with ds.record(target) as recording:
-            target.generate(**given, max_new_tokens=4, do_sample=False)
+            target.generate(**options, max_new_tokens=4, do_sample=False)
         with pytest.raises(ValueError, match=problem):
             recording.trace(output)
 

@@ -39,7 +39,7 @@ def test_bad_settings_name_setting_value_and_remedy(values: dict[str, object], n
 
 
 @pytest.mark.parametrize(
-    ("method", "values", "said"),
+    ("method", "values", "problem"),
     [
         ("cspd", {"sampler": "ddim", "eta": 0}, "eta: with 0 denoising is deterministic"),
         ("blockwise", {"block": "3"}, "block: '3' is not allowed"),
@@ -50,8 +50,8 @@ def test_bad_settings_name_setting_value_and_remedy(values: dict[str, object], n
         ("psd", {"mode": "sample"}, "mode: 'sample' is not allowed; use one of greedy"),
     ],
 )
-def test_settings_that_do_not_go_together_are_refused(method: str, values: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_settings_that_do_not_go_together_are_refused(method: str, values: dict[str, object], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
         make_config(METHODS[method].config, values)
 
 

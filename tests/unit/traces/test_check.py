@@ -65,10 +65,10 @@ def walked(index: int = 1, **fields: Any) -> Trace:
     return with_step(trace, 1, paths=tuple(pairs))
 
 
-def followed(*log_ratio: float, whole: float, highest: float) -> Trace:
+def followed(*log_ratio: float, all_steps: float, highest: float) -> Trace:
     """A trace whose second draft has these terms, and says that they come to these sums."""
     trace = walked(log_ratio=log_ratio)
-    numbers = {"path_log_ratio": (None, whole), "path_log_ratio_highest": (None, highest)}
+    numbers = {"path_log_ratio": (None, all_steps), "path_log_ratio_highest": (None, highest)}
     return with_step(trace, 1, numbers={**trace.steps[1].numbers, **numbers})
 
 
@@ -128,9 +128,12 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str]] = {
     "node position": (lambda: noded(positions=(4,)), "steps[1].graph[3].positions[0]"),
     "paths": (lambda: with_step(handmade.cspd(), 1, paths=(None,)), "steps[1].paths"),
     "paths without a draft": (lambda: with_step(handmade.cspd(), 0, paths=(ONE_PATH, None)), "steps[0].paths[0]"),
-    "terms of other steps": (lambda: followed(0.5, whole=0.5, highest=0.0), "steps[1].paths[1].log_ratio"),
-    "terms of another sum": (lambda: followed(0.5, -1.0, whole=-0.6, highest=0.5), "steps[1].paths[1].log_ratio"),
-    "terms of another height": (lambda: followed(0.5, -1.0, whole=-0.5, highest=0.0), "steps[1].paths[1].log_ratio"),
+    "terms of other steps": (lambda: followed(0.5, all_steps=0.5, highest=0.0), "steps[1].paths[1].log_ratio"),
+    "terms of another sum": (lambda: followed(0.5, -1.0, all_steps=-0.6, highest=0.5), "steps[1].paths[1].log_ratio"),
+    "terms of another height": (
+        lambda: followed(0.5, -1.0, all_steps=-0.5, highest=0.0),
+        "steps[1].paths[1].log_ratio",
+    ),
     "one state": (lambda: with_step(handmade.cspd(), 1, paths=(ONE_PATH, None)), "steps[1].paths[0].draft"),
     "many states": (lambda: with_step(handmade.cspd(), 1, paths=(LONG_PATH, None)), "steps[1].paths[0].draft"),
     "path distances": (lambda: walked(distance_squared=(0.0,)), "steps[1].paths[1].distance_squared"),

@@ -18,9 +18,9 @@ _TIME = {"type": "number", "minimum": 0}
 _WHERE = {"pid": _WHOLE, "tid": _WHOLE, "name": _TEXT, "args": _OBJECT}
 
 
-def _kind(ph: str, **own: Any) -> dict[str, Any]:
+def _kind(ph: str, **properties: Any) -> dict[str, Any]:
     """What the documents of the format ask of an event with this phase."""
-    fields = {"ph": {"const": ph}, **_WHERE, **own}
+    fields = {"ph": {"const": ph}, **_WHERE, **properties}
     needed = [name for name in fields if name not in ("args", "cat")]
     return {"properties": fields, "required": needed, "additionalProperties": False}
 
@@ -37,32 +37,32 @@ SCHEMA = Draft202012Validator(
 RECORDED = sorted((ROOT / "assets" / "traces").glob("s*-boot.json.gz"))
 
 
-def of(made: dict[str, Any], ph: str, cat: str = "") -> Sequence[dict[str, Any]]:
-    return [event for event in made["traceEvents"] if event["ph"] == ph and event.get("cat", "") == cat]
+def of(document: dict[str, Any], ph: str, cat: str = "") -> Sequence[dict[str, Any]]:
+    return [event for event in document["traceEvents"] if event["ph"] == ph and event.get("cat", "") == cat]
 
 
 @pytest.mark.parametrize(
     "trace", [*(make() for make in handmade.ALL.values()), *map(read, RECORDED)], ids=lambda trace: trace.method
 )
 def test_events_are_sound_and_say_what_the_steps_say(trace: Trace) -> None:
-    made = to_perfetto(trace)
-    SCHEMA.validate(json.loads(json.dumps(made)))
-    passes = of(made, "X", "pass")
+    document = to_perfetto(trace)
+    SCHEMA.validate(json.loads(json.dumps(document)))
+    passes = of(document, "X", "pass")
     assert [event["args"]["pass"] for event in passes] == [*range(len(trace.steps))]
-    tracks = {event["tid"]: event["args"]["name"] for event in of(made, "M") if event["name"] == "thread_name"}
+    tracks = {event["tid"]: event["args"]["name"] for event in of(document, "M") if event["name"] == "thread_name"}
     assert [tracks[event["tid"]] for event in passes] == [step.call.role for step in trace.steps]
     ends = [event["ts"] + event["dur"] for event in passes]
     assert [event["ts"] for event in passes[1:]] == pytest.approx(ends[:-1])
-    told = [(event["name"], event["args"]["position"]) for event in of(made, "i", "verdict")]
-    assert told == [
+    named = [(event["name"], event["args"]["position"]) for event in of(document, "i", "verdict")]
+    assert named == [
         (fate.value, at)
         for step in trace.steps
         for at, fate in zip(step.position, step.fate, strict=True)
         if fate.judged or fate.final
     ]
-    if made["otherData"]["timed"]:
+    if document["otherData"]["timed"]:
         assert ends[-1] == pytest.approx(1000 * sum(step.call.milliseconds.total for step in trace.steps))
-        stages = of(made, "X", "stage")
+        stages = of(document, "X", "stage")
         assert sum(event["dur"] for event in stages) == pytest.approx(ends[-1])
 
 
@@ -70,6 +70,6 @@ def test_a_trace_without_times_has_a_millisecond_a_pass() -> None:
     trace = handmade.scd()
     calls = [replace(step.call, milliseconds=type(step.call.milliseconds)()) for step in trace.steps]
     steps = tuple(replace(step, call=call) for step, call in zip(trace.steps, calls, strict=True))
-    made = to_perfetto(replace(trace, steps=steps))
-    assert [event["dur"] for event in of(made, "X", "pass")] == [1000.0] * len(steps)
-    assert made["otherData"]["timed"] is False and not of(made, "X", "stage")
+    document = to_perfetto(replace(trace, steps=steps))
+    assert [event["dur"] for event in of(document, "X", "pass")] == [1000.0] * len(steps)
+    assert document["otherData"]["timed"] is False and not of(document, "X", "stage")

@@ -80,8 +80,8 @@ def test_counts_fill_the_canvas_in_order() -> None:
     assert [state.decoded for state in canvas_states(trace)] == [0, 4, 5, 8]
     assert state_after(trace, 3).fates == (A, A, A, R, R, A, A, B)
     assert not PENDING & set(state_after(trace, 3).fates)
-    made = trace.summary
-    assert (made.complete, made.tokens, made.forwards, made.judged, made.accepted) == (True, 8, 3, 7, 5)
+    summary = trace.summary
+    assert (summary.complete, summary.tokens, summary.forwards, summary.judged, summary.accepted) == (True, 8, 3, 7, 5)
 
 
 def test_passes_without_counts_of_drafts_accept_or_sample() -> None:

@@ -134,9 +134,9 @@ def test_what_moves_in_a_clip_moves_by_whole_patches(motion: str) -> None:
 
 def test_only_things_of_the_sea_need_one_and_a_prompt_has_the_article_of_its_thing() -> None:
     assert set(GROUNDS) == set(SCENES)
-    said = [str(prompt) for prompt in PROMPTS]
-    assert [prompt for prompt in said if "shark" in prompt] == [f"a shark {SCENES[name]}" for name in WATERS]
-    assert [prompt for prompt in said if "owl" in prompt] == [f"an owl {where}" for where in SCENES.values()]
+    names = [str(prompt) for prompt in PROMPTS]
+    assert [prompt for prompt in names if "shark" in prompt] == [f"a shark {SCENES[name]}" for name in WATERS]
+    assert [prompt for prompt in names if "owl" in prompt] == [f"an owl {where}" for where in SCENES.values()]
 
 
 def test_the_tokenizer_has_a_code_for_every_patch_and_the_transformer_an_id_for_every_condition() -> None:
@@ -221,10 +221,10 @@ def test_the_loss_of_a_mixture_is_the_share_of_its_drafts_that_the_target_reject
     generator, token, labels = torch.Generator().manual_seed(0), torch.zeros(4, 144, 8), torch.tensor([[1, 2]] * 4)
     with torch.no_grad():
         by_the_targets_paths = patch.loss(mixture, token, labels, generator, target)
-        own, theirs = (patch.conditions(model, token, labels, generator)[1] for model in (mixture, target))
-        drafts = make_bridge(mixture.head(own), patch.SAMPLING)
-        noise = torch.randn(len(own), patch.SAMPLING.steps + 1, 8, generator=generator, dtype=torch.float64)
-        pick = torch.rand(2, len(own), generator=generator, dtype=torch.float64)
+        conditions, theirs = (patch.conditions(model, token, labels, generator)[1] for model in (mixture, target))
+        drafts = make_bridge(mixture.head(conditions), patch.SAMPLING)
+        noise = torch.randn(len(conditions), patch.SAMPLING.steps + 1, 8, generator=generator, dtype=torch.float64)
+        pick = torch.rand(2, len(conditions), generator=generator, dtype=torch.float64)
         paths = drafts.sample_path(noise[:, :-1], pick[0])
         states = torch.cat([paths.states, paths.last.draw(noise[:, -1], pick[1])[:, None]], 1)
         judged = path_distributions(target.head.lean()(theirs, patch.SAMPLING.schedule), states, patch.SAMPLING)
@@ -236,34 +236,34 @@ ASKED = [[5, 9, 12, 5, 9], [7, 3], [40, 41, 42, 43, 44, 45, 46], [1, 2, 3], [9, 
 TAPS, LONGEST = (0,), 20
 
 
-def written(ends: tuple[int, ...], fewest: int = 0, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def written(ends: tuple[int, ...], min_tokens: int = 0, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]]:
     network = llama.__wrapped__(0)  # the writer takes its layers
     drawn = torch.arange(len(ASKED)) % 2 == 1
     generator = torch.Generator().manual_seed(seed)
-    return Writer(network, ends, TAPS).write(ASKED, drawn, LONGEST, fewest, generator)
+    return Writer(network, ends, TAPS).write(ASKED, drawn, LONGEST, min_tokens, generator)
 
 
 def test_answers_are_the_models_own_with_its_hidden_states(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smollm2_answers, "packs", lambda kind: False)
     network = llama(0)
-    usual = [greedy(network, asked, LONGEST) for asked in ASKED]
-    end = usual[0][8]  # so that texts end at different places
-    made = written((end,))
-    for i, ((ids, states), asked) in enumerate(zip(made, ASKED, strict=True)):
-        answer = ids.tolist()[len(asked) :]
-        assert ids.tolist()[: len(asked)] == asked
+    greedy_texts = [greedy(network, prompt, LONGEST) for prompt in ASKED]
+    end = greedy_texts[0][8]  # so that texts end at different places
+    answers = written((end,))
+    for i, ((ids, states), prompt) in enumerate(zip(answers, ASKED, strict=True)):
+        answer = ids.tolist()[len(prompt) :]
+        assert ids.tolist()[: len(prompt)] == prompt
         assert end not in answer[:-1] and (answer[-1] == end or len(answer) == LONGEST)
         if i % 2 == 0:
-            assert answer == usual[i][: len(answer)]
+            assert answer == greedy_texts[i][: len(answer)]
         with torch.inference_mode():
             hidden = network.model(ids[None], output_hidden_states=True)
         wanted = torch.cat([hidden.hidden_states[1], hidden.last_hidden_state], -1)[0]
         torch.testing.assert_close(states.float(), wanted, rtol=2e-2, atol=2e-2)  # they are kept in bfloat16
-    assert len({len(ids) for ids, _ in made}) > 2
-    assert made[1][0].tolist() != [*ASKED[1], *usual[1]], "every second one is drawn"
+    assert len({len(ids) for ids, _ in answers}) > 2
+    assert answers[1][0].tolist() != [*ASKED[1], *greedy_texts[1]], "every second one is drawn"
     assert sum(
-        ids[-1] == end or len(ids) == len(asked) + LONGEST
-        for (ids, _), asked in zip(written((end,), 3), ASKED, strict=True)
+        ids[-1] == end or len(ids) == len(prompt) + LONGEST
+        for (ids, _), prompt in zip(written((end,), 3), ASKED, strict=True)
     ) < len(ASKED)
 
 
@@ -276,13 +276,13 @@ def test_in_half_precision_hidden_states_are_close(monkeypatch: pytest.MonkeyPat
 
 
 def test_prompts_differ_and_those_held_out_have_words_of_their_own() -> None:
-    learnt, held = (list(islice(prompts(split), 3000 if not split else 150)) for split in (False, True))
-    assert len({*learnt}) == 3000 and len({*held}) == 150 and not {*learnt} & {*held}
-    assert not any("{" in prompt for prompt in (*learnt, *held))
+    learnt, held_out = (list(islice(prompts(split), 3000 if not split else 150)) for split in (False, True))
+    assert len({*learnt}) == 3000 and len({*held_out}) == 150 and not {*learnt} & {*held_out}
+    assert not any("{" in prompt for prompt in (*learnt, *held_out))
     for kind in ("who", "topic", "task", "goal"):
         words = PARTS["words"][kind]
         assert not any(word in prompt for prompt in learnt for word in words[::10] if len(word) > 12)
-        assert not any(word in prompt for prompt in held for word in words[1::10] if len(word) > 12)
+        assert not any(word in prompt for prompt in held_out for word in words[1::10] if len(word) > 12)
     wrong = "Correct the spelling of this text and repeat it whole: "
     assert any(
         prompt.startswith(wrong) and not any(line[:20] in prompt for line in PARTS["sentences"]) for prompt in learnt
@@ -295,10 +295,10 @@ def test_it_learns_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(SystemExit, match=r"no answers to learn from; run: python -m training\.smollm2_answers"):
         Answers.of("held")
     for name, seeds in (("held-0000", (9,)), ("train-0000", (0, 1)), ("train-0001", (2, 3))):
-        made = [text for seed in seeds for text in written((), seed=seed)]
-        lengths = [len(asked) for asked in ASKED] * len(seeds)
-        store(tmp_path / f"{name}.safetensors", made, lengths, torch.arange(len(made)) % 2 == 1)
-    answers, held = Answers.of("train"), Answers.of("held")
+        texts = [text for seed in seeds for text in written((), seed=seed)]
+        lengths = [len(prompt) for prompt in ASKED] * len(seeds)
+        store(tmp_path / f"{name}.safetensors", texts, lengths, torch.arange(len(texts)) % 2 == 1)
+    answers, held_out = Answers.of("train"), Answers.of("held")
     batches = list(answers.batches(100, 0))
     assert sorted(number for batch in batches for number in batch) == list(range(24)) and len(batches) > 5
     ids, states, wanted = answers.batch([0, 1])
@@ -307,25 +307,25 @@ def test_it_learns_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     network: Any = llama(0)
     embedding = network.model.embed_tokens.weight.detach()
-    made = drafter(network)
+    texts = drafter(network)
     frequent = answers.frequent(32, 64)
     assert frequent.tolist() == sorted({*frequent.tolist()}) and len(frequent) == 32
-    made.ids.copy_(frequent)
-    before = acceptance(made.eval(), embedding, answers, range(24))
-    run = Run("tiny-eagle", made, muon(made, made, 5e-3), Preset(steps=150, batch=100, lr=5e-3))
-    train(run, made, embedding, held, 0)
-    after = acceptance(made, embedding, answers, range(24))
+    texts.ids.copy_(frequent)
+    before = acceptance(texts.eval(), embedding, answers, range(24))
+    run = Run("tiny-eagle", texts, muon(texts, texts, 5e-3), Preset(steps=150, batch=100, lr=5e-3))
+    train(run, texts, embedding, held_out, 0)
+    after = acceptance(texts, embedding, answers, range(24))
     for name in ("greedy_1", "greedy_2", "drawn_1"):  # a random target can only be learnt by heart
         assert after[f"acceptance_{name}"] > before[f"acceptance_{name}"] + 0.1, (before, after)
     again = drafter(network)
     more = Run("tiny-eagle", again, muon(again, again, 5e-3), Preset(steps=150, batch=100, lr=5e-3))
     more.resume(Namespace(fresh=False))
-    assert more.step == 150 and torch.equal(again.ids, made.ids)
+    assert more.step == 150 and torch.equal(again.ids, texts.ids)
     assert acceptance(again.eval(), embedding, answers, range(24)) == after
 
 
 def drafter(network: Any) -> Eagle:
     torch.manual_seed(0)
-    made = Eagle(network.config, EagleSize(TAPS, 24, 32))
-    smollm2_eagle.inherit(made, network)
-    return made
+    eagle = Eagle(network.config, EagleSize(TAPS, 24, 32))
+    smollm2_eagle.inherit(eagle, network)
+    return eagle

@@ -47,19 +47,19 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def adapter_of(network: Any, layers: int = 0) -> Adapter:
     """An adapter that changes what it is added to."""
     torch.manual_seed(3)
-    made = Adapter(network, 4, layers)
+    adapter = Adapter(network, 4, layers)
     with torch.no_grad():
-        for name, weight in made.named_parameters():
+        for name, weight in adapter.named_parameters():
             if name.endswith("b"):
                 weight.normal_(0, 0.2)
-    return made
+    return adapter
 
 
 def blocks_of(shift: bool = True) -> Blocks:
     """Two texts with three blocks each of two known tokens and four masks."""
     order = torch.tensor([[[2, 5], [1, 3], [4, 6]], [[1, 2], [2, 6], [3, 5]]])
-    rest = [[[i for i in range(1, 7) if i not in filled] for filled in row] for row in order.tolist()]
-    return make_blocks(TEXTS[:2], torch.tensor([[4, 9, 17], [7, 12, 20]]), order, torch.tensor(rest), shift)
+    unfilled = [[[i for i in range(1, 7) if i not in filled] for filled in row] for row in order.tolist()]
+    return make_blocks(TEXTS[:2], torch.tensor([[4, 9, 17], [7, 12, 20]]), order, torch.tensor(unfilled), shift)
 
 
 def naive(network: Any, adapter: Adapter, ids: list[int], positions: list[int], masked: list[int]) -> Tensor:
@@ -85,9 +85,9 @@ def naive(network: Any, adapter: Adapter, ids: list[int], positions: list[int], 
 
     for layer, lora in zip(model.layers, adapter.layers, strict=False):
 
-        def product(name: str, x: Tensor, row: int, own: Any = lora, of: Any = layer) -> Tensor:
+        def product(name: str, x: Tensor, row: int, base: Any = lora, of: Any = layer) -> Tensor:
             weight = getattr(of.self_attn if name in smollm2_block.ATTENTION else of.mlp, name).weight
-            return (weight + own[name].b @ own[name].a if masked[row] else weight) @ x
+            return (weight + base[name].b @ base[name].a if masked[row] else weight) @ x
 
         q, k, v = (
             [product(name, layer.input_layernorm(x), i).view(-1, dim) for i, x in enumerate(rows)]
@@ -98,8 +98,8 @@ def naive(network: Any, adapter: Adapter, ids: list[int], positions: list[int], 
         for i, x in enumerate(rows):
             seen = [
                 j
-                for j, place in enumerate(positions)
-                if (masked[i] and masked[j]) or (not masked[j] and (masked[i] or place <= positions[i]))
+                for j, position in enumerate(positions)
+                if (masked[i] and masked[j]) or (not masked[j] and (masked[i] or position <= positions[i]))
             ]
             heads = []
             for head in range(config.num_attention_heads):
@@ -119,7 +119,7 @@ def test_masks_see_the_text_known_tokens_and_each_other(layers: int) -> None:
     network, blocks = llama(0), blocks_of()
     adapter = adapter_of(network, layers)
     _, stored = real_states(network, blocks)
-    made = mask_states(network, adapter, blocks, stored)
+    states = mask_states(network, adapter, blocks, stored)
     for text, row in ((0, 1), (1, 2)):
         anchor, filled = int(blocks.anchors[text, row]), blocks.filled[text, row].tolist()
         distance = dict(zip(blocks.masks[text, row].tolist(), blocks.distances[text, row].tolist(), strict=True))
@@ -129,7 +129,7 @@ def test_masks_see_the_text_known_tokens_and_each_other(layers: int) -> None:
             network, adapter, ids, [*range(anchor + 7)], [0] * (anchor + 1) + [distance.get(slot, 0) for slot in slots]
         )
         where = [anchor + slot for slot in slots if slot not in filled]
-        torch.testing.assert_close(made[text, row], wanted[where], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(states[text, row], wanted[where], rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()
@@ -137,10 +137,10 @@ def test_real_tokens_are_the_base_models_bit_for_bit() -> None:
     network, blocks = llama(0), blocks_of()
     last, stored = real_states(network, blocks)
     mask_states(network, adapter_of(network), blocks, stored)
-    usual = network.model(blocks.ids, use_cache=True)
-    assert torch.equal(last, usual.last_hidden_state)
+    outputs = network.model(blocks.ids, use_cache=True)
+    assert torch.equal(last, outputs.last_hidden_state)
     T = blocks.ids.shape[1]
-    for (keys, values), layer in zip(stored, usual.past_key_values.layers, strict=True):
+    for (keys, values), layer in zip(stored, outputs.past_key_values.layers, strict=True):
         assert torch.equal(keys[:, :, :T], layer.keys) and torch.equal(values[:, :, :T], layer.values)
         # Known tokens behind the anchor without a gap, here the first two of a block, are as in the text itself.
         torch.testing.assert_close(keys[1, :, T : T + 2], layer.keys[1, :, 8:10])
@@ -190,15 +190,15 @@ def test_the_loss_is_cross_entropy_weighted_by_distance(top: int, monkeypatch: p
     network, blocks = llama(0), blocks_of()
     adapter = adapter_of(network)
     last, stored = real_states(network, blocks)
-    made = mask_states(network, adapter, blocks, stored)
+    states = mask_states(network, adapter, blocks, stored)
     total = weights = 0.0
     for b, i, j in blocks.wanted.nonzero().tolist():
         p = network.lm_head(last[b, blocks.teachers[b, i, j]]).softmax(-1)
-        q = network.lm_head(made[b, i, j]).softmax(-1)
+        q = network.lm_head(states[b, i, j]).softmax(-1)
         best = p.topk(top).indices
-        rest = 1 - p[best].sum(), (1 - q[best].sum()).clamp(min=1e-6)
+        remainder = 1 - p[best].sum(), (1 - q[best].sum()).clamp(min=1e-6)
         weight = 0.85 ** (int(blocks.distances[b, i, j]) - 1)
-        total -= weight * float((p[best] * q[best].log()).sum() + rest[0] * rest[1].log())
+        total -= weight * float((p[best] * q[best].log()).sum() + remainder[0] * remainder[1].log())
         weights += weight
     assert float(loss_of(network, adapter, blocks)) == pytest.approx(total / weights, rel=1e-3)
 
@@ -223,11 +223,11 @@ def trained(steps: int, *, fresh: bool = False) -> Run:
 
 
 def test_training_resumes_where_it_stopped() -> None:
-    whole = trained(4, fresh=True).model.state_dict()
+    state = trained(4, fresh=True).model.state_dict()
     begun = trained(2, fresh=True).model.state_dict()
     resumed = trained(4).model.state_dict()
-    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
-    assert not all(torch.equal(whole[name], begun[name]) for name in whole)
+    assert all(torch.equal(state[name], resumed[name]) for name in state)
+    assert not all(torch.equal(state[name], begun[name]) for name in state)
 
 
 def test_the_adapter_learns_and_the_base_model_stays() -> None:
@@ -252,8 +252,8 @@ def test_the_adapter_learns_and_the_base_model_stays() -> None:
 def test_evaluation_has_a_row_for_every_position(shift: bool) -> None:
     network = llama(0)
     rates = evaluate(network, adapter_of(network), TEXTS, shift, 4)
-    places = range(1 + shift, 9)
-    assert [*rates] == [f"{name}_{i}" for name in ("greedy", "overlap") for i in places]
+    positions = range(1 + shift, 9)
+    assert [*rates] == [f"{name}_{i}" for name in ("greedy", "overlap") for i in positions]
     assert all(0 <= rate <= 1 for rate in rates.values()) and any(rates.values())
 
 
@@ -267,8 +267,8 @@ def test_an_adapter_without_a_change_at_one_known_position_agrees_with_the_base_
     with torch.no_grad():
         adapter.mask[0] = network.model.embed_tokens.weight[text.ids[10]]
         last, stored = real_states(network, blocks)
-        made = mask_states(network, adapter, blocks, stored)
-    torch.testing.assert_close(made[0, 0, 0], last[0, 10], rtol=1e-4, atol=1e-4)
+        states = mask_states(network, adapter, blocks, stored)
+    torch.testing.assert_close(states[0, 0, 0], last[0, 10], rtol=1e-4, atol=1e-4)
 
 
 def test_an_adapter_is_written_in_bfloat16_and_read_back(tmp_path: Path) -> None:
@@ -286,24 +286,24 @@ def test_shards_are_packed_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(smollm2_block_answers, "FOLDER", tmp_path / "shards")
     with pytest.raises(SystemExit, match=r"no answers; run: python -m training\.smollm2_block_answers"):
         pack(tmp_path / "packed.safetensors")
-    for name, some in (("held-0000", TEXTS[:1]), ("train-0000", TEXTS[1:3]), ("train-0001", TEXTS[3:])):
+    for name, texts in (("held-0000", TEXTS[:1]), ("train-0000", TEXTS[1:3]), ("train-0001", TEXTS[3:])):
         store(
             tmp_path / "shards" / f"{name}.safetensors",
-            [text.ids for text in some],
-            [text.prompt for text in some],
-            torch.tensor([text.sampled for text in some]),
+            [text.ids for text in texts],
+            [text.prompt for text in texts],
+            torch.tensor([text.sampled for text in texts]),
         )
     pack(tmp_path / "packed.safetensors")
-    for held, wanted in ((True, TEXTS[:1]), (False, TEXTS[1:])):
-        for text, own in zip(read_texts(tmp_path / "packed.safetensors", held), wanted, strict=True):
-            assert text.ids.tolist() == own.ids.tolist()
-            assert (text.prompt, text.sampled) == (own.prompt, own.sampled)
+    for held_out, wanted in ((True, TEXTS[:1]), (False, TEXTS[1:])):
+        for text, text_read in zip(read_texts(tmp_path / "packed.safetensors", held_out), wanted, strict=True):
+            assert text.ids.tolist() == text_read.ids.tolist()
+            assert (text.prompt, text.sampled) == (text_read.prompt, text_read.sampled)
 
 
 def test_prompts_about_functions_are_held_out_by_function() -> None:
-    learnt, held = (
+    learnt, held_out = (
         list(islice(varied_prompts(split, ["textwrap", "posixpath", "bisect"]), 60)) for split in (False, True)
     )
-    assert not {*learnt} & {*held} and len({*learnt}) == 60
+    assert not {*learnt} & {*held_out} and len({*learnt}) == 60
     assert sum("```python" in prompt for prompt in learnt) > 5
     assert [*islice(varied_prompts(False, ["textwrap", "posixpath", "bisect"]), 60)] == learnt

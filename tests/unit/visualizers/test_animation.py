@@ -57,8 +57,8 @@ def test_every_cell_of_every_frame_is_what_the_replay_says(trace: Trace, theme: 
                 assert color == panel
                 continue
             row, column = divmod(token, tiles.columns)
-            own = atlas.getpixel((column * tiles.size + 1, row * tiles.size + 1))
-            assert (color == own) is (fate not in PENDING)
+            pixel = atlas.getpixel((column * tiles.size + 1, row * tiles.size + 1))
+            assert (color == pixel) is (fate not in PENDING)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -141,9 +141,9 @@ def test_what_is_read_back_is_what_was_drawn(tmp_path: Path, ending: str) -> Non
     write_moving(traces, target, look, report=lambda *progress: reported.append(progress))
     film_, frames = drawn(traces, look)
     assert reported == [(number, 17) for number in range(1, 18)]
-    there = decoded(target, film_.size)
-    assert len(there) == len(frames) + (4 if ending == "mp4" else 0)
-    for frame, shown in zip(frames, there, strict=False):
+    film_frames = decoded(target, film_.size)
+    assert len(film_frames) == len(frames) + (4 if ending == "mp4" else 0)
+    for frame, shown in zip(frames, film_frames, strict=False):
         far = np.abs(np.subtract(middles(film_, frame, 1), middles(film_, shown, 1)))
         assert far.mean() < 14 and far.max() < 60
     if ending == "gif":

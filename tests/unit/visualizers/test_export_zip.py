@@ -26,14 +26,14 @@ RUNS = [ordinary(6, 6), jacobi(6, 6, 6), jacobi(6, 6, 12)]
 @pytest.fixture
 def unprinted(monkeypatch: pytest.MonkeyPatch) -> list[ImageJob]:
     """Everything but the browser: what it is asked to print is kept, and its answers are short."""
-    asked: list[ImageJob] = []
+    jobs: list[ImageJob] = []
 
     def printed(wanted: Sequence[ImageJob], report: object) -> list[bytes]:
-        asked.extend(wanted)
+        jobs.extend(wanted)
         return [one.kind.encode() for one in wanted]
 
     monkeypatch.setattr(bundle, "render_images", printed)
-    return asked
+    return jobs
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -93,9 +93,9 @@ def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(
 def test_a_zip_that_would_be_too_large_is_refused_before_printing(unprinted: list[ImageJob], tmp_path: Path) -> None:
     target = tmp_path / "runs.zip"
     with pytest.raises(BundleError, match=r"zip: .* \d+\.\d MB, more than .* leave the traces out, or tick fewer runs"):
-        write_zip(RUNS, target, options=ZipOptions(most_bytes=1000))
+        write_zip(RUNS, target, options=ZipOptions(max_bytes=1000))
     assert unprinted == [] and list(tmp_path.iterdir()) == []
-    write_zip(RUNS, target, figures=["race"], options=ZipOptions(most_bytes=200_000, traces=False))
+    write_zip(RUNS, target, figures=["race"], options=ZipOptions(max_bytes=200_000, traces=False))
     assert not any(name.startswith("traces/") for name in contents(target))
 
 

@@ -24,8 +24,8 @@ def test_terms_are_said_in_sentences_and_a_word_belongs_to_one() -> None:
         assert term["says"].endswith((".", ".”")) and 20 < len(term["says"]) < 260, name
         assert "<" not in term["says"], name
     assert len(known()) == sum(len(term["words"]) for term in player.glossary().values())
-    asked = "draft target acceptance NFE passes residual coupling window verify reject block tau gamma token drafter"
-    assert {word.lower() for word in asked.split()} <= known()
+    words = "draft target acceptance NFE passes residual coupling window verify reject block tau gamma token drafter"
+    assert {word.lower() for word in words.split()} <= known()
     script = player.around()
     assert "</" not in script and json.dumps(player.glossary()["draft"]["says"]) in script
 

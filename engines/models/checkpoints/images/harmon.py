@@ -75,8 +75,10 @@ class Harmon(nn.Module):
         text, valid = (part[row] for part in prompts)
         valid = torch.cat([valid, visible, valid.new_ones(len(tokens), buffer)], 1)
         x = torch.cat([text, inside[:, buffer:], inside[:, :buffer]], 1)
-        places = torch.arange(x.shape[1], device=x.device)
-        seen = valid[:, None] & (places <= places[:, None]) | torch.eye(len(places), dtype=torch.bool, device=x.device)
+        indices = torch.arange(x.shape[1], device=x.device)
+        seen = valid[:, None] & (indices <= indices[:, None]) | torch.eye(
+            len(indices), dtype=torch.bool, device=x.device
+        )
         mask = torch.zeros(seen.shape, device=x.device).masked_fill_(~seen, torch.finfo(torch.float32).min)
         positions = (valid.cumsum(1) - 1).clamp(min=0)
         out = hidden_states(self.qwen, positions, None, mask[:, None], inputs_embeds=x)[:, text.shape[1] :]

@@ -281,8 +281,8 @@ class XARModel(LatentPictures):
 
     def open_session(self, tasks: Sequence[ClassTask], guided: bool) -> FlowSession:
         """Open a session, one sequence per task."""
-        own = torch.tensor([task.label for task in tasks], device=self.device)
-        labels = torch.stack([own, torch.full_like(own, CLASSES)][: 1 + guided], 1)
+        task_labels = torch.tensor([task.label for task in tasks], device=self.device)
+        labels = torch.stack([task_labels, torch.full_like(task_labels, CLASSES)][: 1 + guided], 1)
         with torch.inference_mode():
             rows = CellSession(self._xar, labels, self._drawn_side**2)
         return FlowSession(rows, Head(rows.conditioned_on))

@@ -64,8 +64,8 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
     llama, pangu = "Llama-3.2-1B-Instruct", "openpangu-7b-diffusion-base"
     kinds = {llama: "llama", pangu: "PanguEmbedded", "mine": "llama"}
     folders = {name: write(tmp_path / name, kind) for name, kind in kinds.items()}
-    taken = panel.open({panel.folder: str(folders[pangu]), panel.method: "blockwise"}, asker())
-    assert "a name that is taken" in str(taken), "that of the listed one"
+    opened = panel.open({panel.folder: str(folders[pangu]), panel.method: "blockwise"}, asker())
+    assert "a name that is taken" in str(opened), "that of the listed one"
     for model in (llama, "mine"):
         folder, method = folders[model], "ar"
         for known in (MODELS, catalog._OWN):
@@ -80,23 +80,23 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
     assert "Built with Llama" in terms_of(llama) and not terms_of("mine")
     update = panel.open({panel.folder: str(folders[llama]), panel.method: "cspd"}, asker())
     assert run.model not in update and "Choose a method of the family discrete-ar" in str(update)
-    for bad, said in (("", "is empty"), (str(tmp_path), "config.json is missing"), ("\0", "cannot be a path")):
+    for bad, problem in (("", "is empty"), (str(tmp_path), "config.json is missing"), ("\0", "cannot be a path")):
         update = panel.open({panel.folder: bad, panel.method: "ar"}, asker())
-        assert update[panel.problem]["kind"] == "error" and said in update[panel.problem]["text"]
+        assert update[panel.problem]["kind"] == "error" and problem in update[panel.problem]["text"]
     broken = write(tmp_path / "broken", "llama")
     (broken / "model.safetensors").unlink()
     quantized = write(tmp_path / "quantized", "llama")
     settings = json.loads((quantized / "config.json").read_text()) | {"quantization_config": {"bits": 4}}
     (quantized / "config.json").write_text(json.dumps(settings))
-    for folder, said in ((broken, "model.safetensors is missing"), (quantized, "its weights are quantized")):
+    for folder, problem in ((broken, "model.safetensors is missing"), (quantized, "its weights are quantized")):
         update = panel.open({panel.folder: str(folder), panel.method: "ar"}, asker())
-        assert update[panel.problem]["kind"] == "error" and said in update[panel.problem]["text"]
+        assert update[panel.problem]["kind"] == "error" and problem in update[panel.problem]["text"]
         assert folder.name not in MODELS and folder.name not in catalog._OWN
     for stranger in (asker("203.0.113.9"), asker(x_forwarded_for="203.0.113.9")):
         refused = panel.open({panel.folder: str(tmp_path / llama), panel.method: "ar"}, stranger)
         assert set(refused) == {panel.problem} and "DRAFTSCOPE_MODELS" in refused[panel.problem]["text"]
-    asked = ["run", "ar", "--model", str(folders[llama]), "--set", "length=8", "--prompt", "a hero"]
-    assert main([*asked, "-o", str(tmp_path / "t.json")]) == 0
+    words = ["run", "ar", "--model", str(folders[llama]), "--set", "length=8", "--prompt", "a hero"]
+    assert main([*words, "-o", str(tmp_path / "t.json")]) == 0
     assert capsys.readouterr().err.startswith(f"{folders[llama]}: {terms_of(llama)}\n")
 
 
@@ -110,14 +110,14 @@ def test_a_model_of_ones_own_is_sampled_as_its_own_file_says(tmp_path: Path, mon
         monkeypatch.delitem(known, "own")
     named = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": 1}
     (folder / "generation_config.json").write_text(json.dumps(named))
-    assert panel.open({panel.folder: str(folder), panel.method: "ar"}, asker())[run.usual]["visible"]
-    assert not run.choose_model({run.model: "studio-image"})[run.usual]["visible"]
+    assert panel.open({panel.folder: str(folder), panel.method: "ar"}, asker())[run.model_sampling]["visible"]
+    assert not run.choose_model({run.model: "studio-image"})[run.model_sampling]["visible"]
     of = run.sampling["discrete-ar"].of
     expected = {of["temperature"]: 0.6, of["top_k"]: 50, of["top_p"]: 0.9, run.problem: {}}
     assert run.use_model_sampling({run.model: "own"}) == expected
     (folder / "generation_config.json").write_text(json.dumps(named | {"min_p": 0.1}))
-    (said,) = run.use_model_sampling({run.model: "own"}).values()
-    assert said["kind"] == "error" and "min_p=0.1, which is not built" in said["text"]
+    (notice,) = run.use_model_sampling({run.model: "own"}).values()
+    assert notice["kind"] == "error" and "min_p=0.1, which is not built" in notice["text"]
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def pressed(watch: WatchPage, name: str = "smollm2", method: str = "scd", host: 
     return panel.fetch({panel.name: name, watch.method: method}, request)
 
 
-def arrives(name: str, report: Callable[[int, int], None], place: str = "") -> Path:
+def arrives(name: str, report: Callable[[int, int], None], folder: str = "") -> Path:
     """Replacement of the download: half of it is there at once."""
     report(46_000_000, 92_000_000)
     threading.Event().wait(0.5)

@@ -10,7 +10,7 @@ COUNT, AT_ONCE = 2000, 1000
 
 
 @pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel, "TOKENS", COUNT)
     monkeypatch.setattr(panel, "_AT_ONCE", AT_ONCE)
 

@@ -27,9 +27,9 @@ def gif(frames: int = 12, side: int = 60) -> bytes:
 @pytest.fixture(scope="module")
 def panel() -> ClipPanel:
     with gr.Blocks():
-        made = ClipPanel(gr.Textbox(), gr.HTML(), MODEL)
-        made.connect(gr.Dropdown([MODEL, "studio-image"], value=MODEL))
-    return made
+        panel = ClipPanel(gr.Textbox(), gr.HTML(), MODEL)
+        panel.connect(gr.Dropdown([MODEL, "studio-image"], value=MODEL))
+    return panel
 
 
 def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,24 +53,24 @@ def frames(card: dict[str, str]) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def test_the_cards_that_ship_are_what_the_model_decodes(panel: ClipPanel) -> None:
-    for kept, made in zip(panel.show({panel.model: MODEL})[panel.cards], values_of(drawn(MODEL)), strict=True):
-        assert kept | {"image": ""} == made | {"image": ""}
-        assert np.abs(frames(kept).astype(int) - frames(made)).mean() < 1
+    for shipped, drawn_card in zip(panel.show({panel.model: MODEL})[panel.cards], values_of(drawn(MODEL)), strict=True):
+        assert shipped | {"image": ""} == drawn_card | {"image": ""}
+        assert np.abs(frames(shipped).astype(int) - frames(drawn_card)).mean() < 1
 
 
 def test_a_file_of_ones_own_becomes_the_prompt(panel: ClipPanel) -> None:
-    told: dict[Any, Any] = panel.open({panel.model: MODEL, panel.upload: gif()})
-    assert told[panel.prompt].startswith("codes ") and told[panel.problem] == {}
-    assert len(told[panel.cards]) == OFFERED + 1
+    update: dict[Any, Any] = panel.open({panel.model: MODEL, panel.upload: gif()})
+    assert update[panel.prompt].startswith("codes ") and update[panel.problem] == {}
+    assert len(update[panel.cards]) == OFFERED + 1
     model: Any = load_model(MODEL)
-    given = model.continued(told[panel.prompt]).float().mean((1, 2, 3))
-    assert (given.diff() > 0).all()  # the shades of the file, from dark to light
+    frames = model.continued(update[panel.prompt]).float().mean((1, 2, 3))
+    assert (frames.diff() > 0).all()  # the shades of the file, from dark to light
 
 
 @pytest.mark.parametrize(("data", "words"), [(b"", "neither a GIF nor an MP4"), (gif(1), "has 1 frames")])
 def test_a_file_that_is_no_clip_is_told_and_the_prompt_stays(panel: ClipPanel, data: bytes, words: str) -> None:
-    told = panel.open({panel.model: MODEL, panel.upload: data})
-    assert words in told[panel.problem]["text"] and panel.prompt not in told
+    update = panel.open({panel.model: MODEL, panel.upload: data})
+    assert words in update[panel.problem]["text"] and panel.prompt not in update
 
 
 def bring(page: Page, name: str, data: bytes) -> None:

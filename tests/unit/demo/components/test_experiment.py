@@ -88,13 +88,13 @@ class TestGrid:
         assert [*row_titles(grid).values()] == ["a boot, seed 7", "a boot, seed 8", "a bag, seed 7", "a bag, seed 8"]
         plain = grid_experiment(columns(SHORT), "what is said to a model without prompts", 2, 0)
         assert (plain.prompts, plain.seeds) == (("",), [0, 1]) and [*row_titles(plain).values()] == ["seed 0", "seed 1"]
-        for prompts, seeds, said in (
+        for prompts, seeds, problem in (
             ("", 1, "there is none; write at least one"),
             ("a\nb\nc\nd", 2, "4 with 2 seeds each make 8 rows, and the maximum is 6"),
             ("a", 0, "use a whole number from 1 to 6"),
             ("a" * 1001, 1, "number 1 has 1001 characters; the maximum is 1000"),
         ):
-            with pytest.raises(ConfigError, match=said):
+            with pytest.raises(ConfigError, match=problem):
                 grid_experiment(pictures, prompts, seeds, 0)
         two = grid_experiment(pictures, "a\nb", 1, 0)
         assert describe_grid(two, pictures).startswith("2 prompts × 1 setting: 2 runs")
@@ -106,17 +106,17 @@ class TestGrid:
     def test_cells_equal_runs_of_their_own(self) -> None:
         store = MemoryStore()
         grid = grid_experiment(columns(RUN, other(coupling="none")), "", 1, 3)
-        first, *rest = run_here(grid, store, lambda: False)
+        first, *others = run_here(grid, store, lambda: False)
         assert (first.num_done, first.num_runs, first.fraction) == (0, 2, 0.0) and first.seconds_left
-        own = [decode_toy_raster("scd", 3, window=32), decode_toy_raster("scd", 3, window=32, coupling="none")]
-        assert [trace.output.tokens for trace in store.traces] == [trace.output.tokens for trace in own]
-        assert rest[-1].num_done == 2
+        alone = [decode_toy_raster("scd", 3, window=32), decode_toy_raster("scd", 3, window=32, coupling="none")]
+        assert [trace.output.tokens for trace in store.traces] == [trace.output.tokens for trace in alone]
+        assert others[-1].num_done == 2
 
     def test_a_cell_shows_a_picture_or_a_text_with_its_passes(self) -> None:
         text = handmade.s2d2()
         text = replace(text, output=replace(text.output, text="<b>10</b>"))
         (column,) = columns(SHORT)
-        picture, words, clip = (preview(trace, column, "a row") for trace in (SHORT, text, film(3, 5, given=9)))
+        picture, words, clip = (preview(trace, column, "a row") for trace in (SHORT, text, film(3, 5, prefix=9)))
         assert picture.image.startswith("data:image/png;base64,")
         assert (picture.title, picture.group) == (column.title, "a row")
         assert picture.badge == f"{SHORT.summary.forwards} passes"
@@ -144,11 +144,11 @@ class TestGrid:
         ticked = entries_of(site.visitor(request).keep([SHORT, LONG], "").paths, "yours")
         values = parts.values(tray=RunSelection(ticked, ticked)) | {panel.prompts: "", panel.seeds: 2}
         updates = list(panel.conduct(values, request))
-        there = [len(update[panel.box]) for update in updates if panel.box in update]
-        assert there == [0, 1, 2, 3, 4, 4]  # gradio may show the last one alone
-        kept = updates[-1][panel.kept].traces()
-        assert [(trace.config["window"], trace.seed) for trace in kept] == [(8, 0), (16, 0), (8, 1), (16, 1)]
-        values |= {part: updates[-1][part] for part in (panel.kept, panel.wide)}
+        lengths = [len(update[panel.box]) for update in updates if panel.box in update]
+        assert lengths == [0, 1, 2, 3, 4, 4]  # gradio may show the last one alone
+        traces = updates[-1][panel.stored_runs].traces()
+        assert [(trace.config["window"], trace.seed) for trace in traces] == [(8, 0), (16, 0), (8, 1), (16, 1)]
+        values |= {part: updates[-1][part] for part in (panel.stored_runs, panel.wide)}
         update = page.play_row(values, request, gr.EventData(None, {"index": 3}))
         chosen = update[page.tray].chosen
         assert [trace.seed for trace in update[site.shown].traces()] == [1, 1]
@@ -167,24 +167,26 @@ def repeat(num_seeds: object, store: MemoryStore, stop: Callable[[], bool] = lam
 class TestSeeds:
     def test_every_seed_is_decoded_both_ways_and_means_are_paired(self) -> None:
         store = MemoryStore()
-        (first, *rest) = repeat(3, store)
+        (first, *others) = repeat(3, store)
         traces = complete_groups(store, 2)
         assert (first.num_done, first.num_runs, first.fraction) == (0, 6, 0.0) and first.seconds_left
         assert [(trace.method, trace.seed) for trace in traces] == [(m, s) for s in range(3) for m in ("ar", "scd")]
         for trace in traces:
-            own = decode_toy_raster(trace.method, trace.seed or 0, **({"window": 32} if trace.method == "scd" else {}))
-            assert trace.output.tokens == own.output.tokens
-        fractions = [one.fraction for one in rest]
+            alone = decode_toy_raster(
+                trace.method, trace.seed or 0, **({"window": 32} if trace.method == "scd" else {})
+            )
+            assert trace.output.tokens == alone.output.tokens
+        fractions = [one.fraction for one in others]
         assert fractions == sorted(fractions) and fractions[-1] == 1.0
 
-        ordinary, made = traces[::2], traces[1::2]
+        ordinary, accelerated = traces[::2], traces[1::2]
         table = comparison_table(traces)
-        usual, own = (dict(zip(table["heads"], row, strict=True)) for row in table["rows"])
-        passes = [float(trace.summary.forwards) for trace in made]
-        assert usual["Run"] == "Ordinary decoding, 3 seeds (baseline)" and own["Run"] == "MC-SJD, 3 seeds"
-        assert own["Target passes"] == f"{fmean(passes):.3g} ± {stdev(passes) / sqrt(3):.2g}"
-        ratios = [a / b for a, b in paired_by_seed(ordinary, made, target_forwards).values()]
-        assert own["Times fewer target passes"] == str(estimate(ratios))
+        baseline, alone = (dict(zip(table["heads"], row, strict=True)) for row in table["rows"])
+        passes = [float(trace.summary.forwards) for trace in accelerated]
+        assert baseline["Run"] == "Ordinary decoding, 3 seeds (baseline)" and alone["Run"] == "MC-SJD, 3 seeds"
+        assert alone["Target passes"] == f"{fmean(passes):.3g} ± {stdev(passes) / sqrt(3):.2g}"
+        ratios = [a / b for a, b in paired_by_seed(ordinary, accelerated, target_forwards).values()]
+        assert alone["Times fewer target passes"] == str(estimate(ratios))
         assert table["more"].startswith("Baseline: ordinary decoding, 3 seeds. ")
         assert table["more"].endswith(" Of several seeds, means ± standard errors.")
         rows = list(csv.DictReader(io.StringIO(table["files"]["runs.csv"])))
@@ -194,7 +196,7 @@ class TestSeeds:
         assert FIGURES["seeds"].supports(traces) is None
         drawn = FIGURES["seeds"].draw(traces)
         lines = [list(trace.y) for trace in drawn.data if trace.legendgroup == "seed" and trace.xaxis == "x"]
-        assert lines == [[a.summary.forwards, b.summary.forwards] for a, b in zip(ordinary, made, strict=True)]
+        assert lines == [[a.summary.forwards, b.summary.forwards] for a, b in zip(ordinary, accelerated, strict=True)]
 
     def test_stop_keeps_complete_seeds(self) -> None:
         calls, store = iter(range(10**6)), MemoryStore()
@@ -223,8 +225,8 @@ class TestSeeds:
         (planned, *_) = seeds_experiment([run], 2).runs()
         assert (planned.request.method, planned.request.seed, planned.config["window"]) == ("scd", 0, 8)
         (foreign,) = entries(replace(RUN, method="somebody's"))
-        for chosen, said in (([], "runs: none is selected"), ([foreign], "runs: somebody's .* untick it")):
-            with pytest.raises(ConfigError, match=said):
+        for chosen, problem in (([], "runs: none is selected"), ([foreign], "runs: somebody's .* untick it")):
+            with pytest.raises(ConfigError, match=problem):
                 repeated_runs(chosen)
 
     def test_rows_can_be_read_again_and_claim_no_accuracy(self) -> None:
@@ -249,9 +251,9 @@ class TestPrepared:
                 make_config(METHODS[arm.method].config, arm.settings)
 
     def test_a_model_of_another_family_is_replaced(self) -> None:
-        own = prepared_experiment("difference", MODEL, "", 2, {"temperature": 0.5})
-        assert (own.model, own.prompts, list(own.seeds)) == (MODEL, ("",), [0, 1])
-        assert {arm.settings["temperature"] for arm in own.arms} == {0.5}
+        prepared = prepared_experiment("difference", MODEL, "", 2, {"temperature": 0.5})
+        assert (prepared.model, prepared.prompts, list(prepared.seeds)) == (MODEL, ("",), [0, 1])
+        assert {arm.settings["temperature"] for arm in prepared.arms} == {0.5}
         elsewhere = prepared_experiment("gamma", MODEL, "", 99, {})
         assert (elsewhere.model, len(elsewhere.seeds)) == ("toy-field", max_seeds("gamma"))
         tempered = prepared_experiment("temperature", MODEL, "", 1, {"temperature": 0.5})
@@ -263,25 +265,25 @@ class TestPrepared:
     def test_an_experiment_answers_with_its_figure(self, name: str) -> None:
         vectors = name != "difference"
         fewer: dict[str, Any] = {"steps": 2, "last": 150} if vectors else {}
-        whole = prepared_experiment(name, "toy-field" if vectors else MODEL, "", 2 - vectors, fewer)
+        prepared = prepared_experiment(name, "toy-field" if vectors else MODEL, "", 2 - vectors, fewer)
         store = MemoryStore()
-        *_, last = run_here(replace(whole, arms=whole.arms[:2]), store, lambda: False, batched=True)
+        *_, last = run_here(replace(prepared, arms=prepared.arms[:2]), store, lambda: False, batched=True)
         assert last.num_done == len(store.outcomes) == 2 * (2 - vectors)
-        assert FIGURES[whole.figure].supports(store.traces) is None
+        assert FIGURES[prepared.figure].supports(store.traces) is None
         if not vectors:
             couplings = {(trace.seed, trace.config["coupling"]) for trace in store.traces}
             assert couplings == {(seed, coupling) for seed in (0, 1) for coupling in ("none", "gumbel")}
 
     def test_an_experiment_stops_within_a_pass(self) -> None:
-        asked: list[None] = []
+        calls: list[None] = []
 
         def stop() -> bool:
-            asked.append(None)
-            return len(asked) == 3
+            calls.append(None)
+            return len(calls) == 3
 
         store = MemoryStore()
         *_, last = run_here(prepared_experiment("difference", MODEL, "", 2, {}), store, stop, batched=True)
-        assert (store.outcomes, last.stop_reason, len(asked)) == ((), "Stopped.", 3)
+        assert (store.outcomes, last.stop_reason, len(calls)) == ((), "Stopped.", 3)
 
 
 AT_HAND = decode_toy_raster("scd", window=16)

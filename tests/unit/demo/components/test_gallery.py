@@ -18,11 +18,11 @@ def test_gallery_cards_open_by_name_stand_by_method_and_say_what_was_saved(parts
     (entry, *_) = parts.watch.gallery.entries
     assert opened(parts, f"#gallery={entry.name}")[parts.watch.site.shown].paths == entry.paths
     (card, *_) = parts.watch.gallery.cards.value
-    ordinary, made = (trace.summary.forwards for trace in entry.traces)
+    ordinary, accelerated = (trace.summary.forwards for trace in entry.traces)
     assert card["group"] == METHODS[entry.method].title
-    assert card["badge"] == f"{ordinary / made:.1f} × fewer target passes, exact"
+    assert card["badge"] == f"{ordinary / accelerated:.1f} × fewer target passes, exact"
     stopped = replace(entry.traces[-1], summary=replace(entry.traces[-1].summary, complete=False))
     assert badge(entry._replace(traces=(entry.traces[0], stopped))) == "exact"
     assert badge(entry._replace(traces=(entry.traces[0],) * 2)) == "as many target passes, exact"
-    clip = film(2, 5, given=4)
+    clip = film(2, 5, prefix=4)
     assert _card(entry._replace(traces=(clip,))).image == clip.output.video[12]  # 16 frames after the given ones

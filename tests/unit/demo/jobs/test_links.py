@@ -15,16 +15,16 @@ from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError, make_config
 
 
-def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> RunRequest:
+def request_of(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> RunRequest:
     return RunRequest(method, model, prompt, make_config(METHODS[method].config, settings), seed)
 
 
 @pytest.mark.parametrize(
     "run",
     [
-        asked("scd", MODEL, window=8, coupling="gumbel", seed=7),
-        asked("scd", "studio-image", 'a red boot & #100% "wool" = <b>ü</b>'),
-        asked("s2d2", "text-target", "How many?\nThree.", seed=2**31 - 1),
+        request_of("scd", MODEL, window=8, coupling="gumbel", seed=7),
+        request_of("scd", "studio-image", 'a red boot & #100% "wool" = <b>ü</b>'),
+        request_of("s2d2", "text-target", "How many?\nThree.", seed=2**31 - 1),
     ],
 )
 def test_an_address_says_all_of_a_run(run: RunRequest) -> None:
@@ -36,7 +36,9 @@ def test_an_address_says_all_of_a_run(run: RunRequest) -> None:
     assert parse_link(run_link(run, compared=True)) == PageLink(request=run)
     both = parse_link(f"tab=compare&{run_link(run, compared=True)}")
     assert both and both.request is None and len(both.compare) == 2 and both.compare[1] == run
-    assert run_link(asked("scd", MODEL), compared=True) == f"method=scd&model={MODEL}&seed=0"  # defaults are left out
+    assert (
+        run_link(request_of("scd", MODEL), compared=True) == f"method=scd&model={MODEL}&seed=0"
+    )  # defaults are left out
 
 
 @pytest.mark.parametrize("fragment", ["", "#", "#step=4&clock=passes", "#token=3"])
@@ -45,7 +47,7 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fragment", "said"),
+    ("fragment", "problem"),
     [
         ("method=nothing", "method: 'nothing' is not here, or not any more; choose one of speculative"),
         ("method=scd&model=toy-field", "model: 'toy-field' is not here for scd; choose one of"),
@@ -59,10 +61,10 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
         ("method=" + "x" * 9000, "address: has 9007 characters"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_said(fragment: str, said: str) -> None:
+def test_what_is_wrong_with_an_address_is_said(fragment: str, problem: str) -> None:
     with pytest.raises(ConfigError) as wrong:
         parse_link(fragment)
-    assert str(wrong.value).startswith(said)
+    assert str(wrong.value).startswith(problem)
 
 
 @pytest.mark.parametrize("step", ["-1", "x", "1e9", "nan", "9" * 20, ""])
@@ -77,9 +79,9 @@ def opened(parts: Parts, fragment: str) -> Update:
 @pytest.mark.slow
 def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
     opening, compare = parts.opening, parts.compare
-    own = asked("scd", MODEL, window=8)
-    fragment = comparison_link(["scd", run_link(own, compared=True), FILE])
-    assert parse_link(fragment) == PageLink(compare=("scd", own, FILE))
+    scd_request = request_of("scd", MODEL, window=8)
+    fragment = comparison_link(["scd", run_link(scd_request, compared=True), FILE])
+    assert parse_link(fragment) == PageLink(compare=("scd", scd_request, FILE))
     update = opened(parts, f"#{fragment}")
     assert update[opening.go] == "tray-fetch" and "1 run of this address" in update[compare.fetch]["value"]
     values = parts.values(wanted=update[compare.wanted], tray=RunSelection())
@@ -88,7 +90,9 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
         if last[compare.problem]["share"] is not None:
             compare.site.request_stop(request)  # what is there stays, and the button goes on with the rest
     assert [entry.address for entry in last[compare.tray].chosen] == ["scd"]
-    assert last[compare.wanted] == (own, FILE) and last[compare.fetch]["value"] == "Decode 1 run of this address"
+    assert (
+        last[compare.wanted] == (scd_request, FILE) and last[compare.fetch]["value"] == "Decode 1 run of this address"
+    )
     assert "1 of the 1 runs were not decoded" in last[compare.problem]["text"]
     values |= {compare.wanted: last[compare.wanted], compare.tray: last[compare.tray]}
     compare.site.visitor(request).start()
@@ -98,7 +102,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
     chosen = last[compare.tray].chosen
     assert [(entry.source, entry.address) for entry in chosen] == [
         ("recorded", "scd"),
-        ("yours", run_link(own, compared=True)),
+        ("yours", run_link(scd_request, compared=True)),
     ]
     assert chosen[1].path.exists() and "1 came as a file" in last[compare.problem]["text"]
     assert last[compare.box]["address"] == comparison_link([entry.address for entry in chosen])
@@ -131,5 +135,5 @@ def test_an_address_shows_the_settings_of_its_method_and_no_others(parts: Parts)
 def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(parts: Parts, fragment: str) -> None:
     update = opened(parts, fragment)
     assert set(update) == {parts.watch.problem}
-    said = update[parts.watch.problem]
-    assert said["kind"] == "error" and "is not here, or not any more" in said["text"]
+    message = update[parts.watch.problem]
+    assert message["kind"] == "error" and "is not here, or not any more" in message["text"]

@@ -33,13 +33,13 @@ from visualizers.animation import MovingError, Report
 @pytest.mark.slow
 def test_turns_interleave_the_decoders_and_change_no_token() -> None:
     live = LiveRuns([job("ar"), job("scd", window=16)])
-    made = [news for _ in live.passes() for news in live.news()]
-    assert [news.lane for news in made[:4]] == [0, 1, 0, 1]
-    assert [news.lane for news in made[-2:]] == [0, 0]  # the slower one ends alone
+    messages = [news for _ in live.passes() for news in live.news()]
+    assert [news.lane for news in messages[:4]] == [0, 1, 0, 1]
+    assert [news.lane for news in messages[-2:]] == [0, 0]  # the slower one ends alone
     for lane, expected in enumerate((decode_toy_raster("ar"), decode_toy_raster("scd", window=16))):
         trace = live.runs[lane].trace()
         assert trace.output == expected.output and trace.summary.complete
-        passes = [news for news in made if news.lane == lane]
+        passes = [news for news in messages if news.lane == lane]
         assert [news.first for news in passes] == list(range(trace.summary.forwards))
         assert tuple(step for news in passes for step in news.steps) == trace.steps
 
@@ -48,28 +48,28 @@ def test_what_a_viewer_is_told_of_a_text_is_json() -> None:
     model, method = load_model("text-target"), METHODS["psd"]
     config = make_config(method.config, {"length": 8, **method.preset("Spiffy")})
     live = LiveRuns([Job(method, model, "How many books?", config)])
-    told = json.loads(to_json([run.head() for run in live.runs]))
-    assert len(told[0]["legend"]["vocabulary"]) > 500
-    assert "prompt" in told[0] and told[0]["variant"] == "Spiffy"
+    heads = json.loads(to_json([run.head() for run in live.runs]))
+    assert len(heads[0]["legend"]["vocabulary"]) > 500
+    assert "prompt" in heads[0] and heads[0]["variant"] == "Spiffy"
 
 
 def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
     method, model = METHODS["s2d2"], load_model("text-target")
-    whole = model.make_legend({}).vocabulary
+    vocabulary = model.make_legend({}).vocabulary
     monkeypatch.setattr(language_model, "_WHOLE_VOCABULARY", 10)
     runs = LiveRuns([Job(method, model, "How many books?", make_config(method.config, {"length": 16}))])
     assert runs.runs[0].head()["legend"].vocabulary == {}
     with closing(EventStream()) as live:
         for _ in runs.passes():
             send(live, runs)
-    told: dict[int, str] = {}
+    texts: dict[int, str] = {}
     for news, step in zip(passed(live), runs.runs[0].trace().steps, strict=True):
         words = {int(token): text for token, text in (news["words"] or {}).items()}
-        assert told.keys().isdisjoint(words)
-        told |= words
-        assert collect_token_ids([step]) <= told.keys()
+        assert texts.keys().isdisjoint(words)
+        texts |= words
+        assert collect_token_ids([step]) <= texts.keys()
         assert news["frame"] is None
-    assert told == {token: whole[token] for token in told}
+    assert texts == {token: vocabulary[token] for token in texts}
 
 
 def passed(live: EventStream) -> list[Any]:
@@ -87,8 +87,8 @@ def test_whoever_reads_the_stream_of_a_run_is_told_all_of_it_until_it_is_over() 
     runs = LiveRuns([job("ar"), job("scd")])
     with ThreadPoolExecutor() as pool, closing(EventStream()) as live:
         early = pool.submit(passed, live)
-        for taken, _ in enumerate(runs.passes()):
-            if not taken % 3:
+        for num_read, _ in enumerate(runs.passes()):
+            if not num_read % 3:
                 send(live, runs)
         send(live, runs)
         assert asyncio.run(answer(live.name)).media_type == "text/event-stream" and not early.done()
@@ -143,9 +143,9 @@ def test_work_ends_when_nobody_waits_for_it() -> None:
             if number == 3:
                 assert seen.wait(60)
 
-    said = with_progress(work)
-    assert len(list(islice(said, 3))) == 3
+    updates = with_progress(work)
+    assert len(list(islice(updates, 3))) == 3
     seen.set()
-    said.close()
+    updates.close()
     assert len(reported) < 10_000
     assert active_count() == before

@@ -35,10 +35,10 @@ def test_there_is_a_pair_of_each_kind_that_was_recorded_a_published_model_first(
     assert [pair.kind for pair in offer if pair.kind != "video"] == ["text", "picture", "continuous"]
     assert [trace.model.id for trace in offer[0].recording.traces] == ["smollm2", "smollm2"]
     for pair in offer:
-        usual, made = (trace.summary for trace in pair.recording.traces)
-        assert usual.judged == 0 < made.judged
+        baseline, accelerated = (trace.summary for trace in pair.recording.traces)
+        assert baseline.judged == 0 < accelerated.judged
         if pair.kind in ("picture", "text"):
-            assert made.forwards < usual.forwards
+            assert accelerated.forwards < baseline.forwards
         if pair.kind == "picture":
             assert pair.truth == "The same tokens" and len({t.output.image for t in pair.recording.traces}) == 1
     short, long = (recording(decode_toy_raster("ar"), decode_toy_raster("scd", window=window)) for window in (2, 16))
@@ -77,28 +77,28 @@ def test_runs_alone_and_of_unknown_methods_are_not_offered() -> None:
 
 
 def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    some, page = recording(decode_toy_raster("ar"), decode_toy_raster("scd", window=16)), parts.watch
-    monkeypatch.setattr(page, "pairs", pairs([some]))
+    pair, page = recording(decode_toy_raster("ar"), decode_toy_raster("scd", window=16)), parts.watch
+    monkeypatch.setattr(page, "pairs", pairs([pair]))
     event: Any = SimpleNamespace(index=0)
-    update, made = page.choose_pair(event), some.traces[-1]
-    assert update[page.site.shown].paths == some.paths
-    assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", made.seed, None)
-    assert (update[page.model]["value"], update[page.prompt]["value"]) == (made.model.id, made.prompt)
-    assert update[page.own["scd"].of["window"]]["value"] == 16
+    update, trace = page.choose_pair(event), pair.traces[-1]
+    assert update[page.site.shown].paths == pair.paths
+    assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", trace.seed, None)
+    assert (update[page.model]["value"], update[page.prompt]["value"]) == (trace.model.id, trace.prompt)
+    assert update[page.method_controls["scd"].of["window"]]["value"] == 16
     monkeypatch.setattr("demo.jobs.links.is_available", lambda _: False)
     assert set(page.form).isdisjoint(page.choose_pair(event)), (
         "a run that cannot be requested leaves the form unchanged"
     )
-    fetched = replace(made, model=replace(made.model, id="smollm2"))
+    fetched = replace(trace, model=replace(trace.model, id="smollm2"))
     for name in ("demo.pages.watch.is_available", "demo.components.download_model.is_available"):
         monkeypatch.setattr(name, lambda _: False)
-    told, panel = page.as_recorded([fetched]), page.fetching
-    assert panel and told[panel.row]["visible"] and told[panel.name] == "smollm2" and told[page.problem] == {}
+    notice, panel = page.as_recorded([fetched]), page.fetching
+    assert panel and notice[panel.row]["visible"] and notice[panel.name] == "smollm2" and notice[page.problem] == {}
     monkeypatch.setattr(page, "fetching", None)  # others reach the server
-    told = page.as_recorded([fetched])
-    assert told.keys() == {page.problem} and "draftscope model download smollm2" in str(told[page.problem])
-    with_initial_values(told | {page.seed: 7, page.prompt: gr.update(value="a boot")})
-    assert (page.problem.value, page.seed.value, page.prompt.value) == (told[page.problem], 7, "a boot")
+    notice = page.as_recorded([fetched])
+    assert notice.keys() == {page.problem} and "draftscope model download smollm2" in str(notice[page.problem])
+    with_initial_values(notice | {page.seed: 7, page.prompt: gr.update(value="a boot")})
+    assert (page.problem.value, page.seed.value, page.prompt.value) == (notice[page.problem], 7, "a boot")
     for event.index in (2, -1, "0", None, {"a": 1}):
         with pytest.raises(gr.Error, match="choose one of the 1 shown"):
             page.choose_pair(event)

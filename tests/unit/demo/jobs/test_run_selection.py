@@ -18,8 +18,8 @@ from demo.components.export import _clocked
 from demo.jobs.beside import comparison_table
 from demo.jobs.links import PageLink, parse_machine
 from demo.jobs.run_selection import (
-    MOST,
-    MOST_KEPT,
+    MAX_SELECTED,
+    MAX_STORED_RUNS,
     RunSelection,
     SelectableRun,
     comparison_error,
@@ -60,8 +60,8 @@ def test_what_cannot_stand_together_or_is_to_be_minded_is_said() -> None:
     assert "has no forward pass, so it has no clock to share: untick it" in comparison_error(
         [entry(SHORT), entry(empty)]
     )
-    assert comparison_error([entry(SHORT)] * (MOST + 1)).startswith(
-        f"{MOST + 1} runs are selected and at most {MOST} can be compared"
+    assert comparison_error([entry(SHORT)] * (MAX_SELECTED + 1)).startswith(
+        f"{MAX_SELECTED + 1} runs are selected and at most {MAX_SELECTED} can be compared"
     )
     stopped = replace(SHORT, summary=replace(SHORT.summary, complete=False))
     assert comparison_warning([entry(SHORT), entry(LONG)]) == ""
@@ -71,10 +71,10 @@ def test_what_cannot_stand_together_or_is_to_be_minded_is_said() -> None:
 
 
 def test_the_tray_keeps_what_is_ticked_when_it_is_full() -> None:
-    tray = RunSelection().with_run([entry(replace(LONG, seed=seed)) for seed in range(MOST)])
+    tray = RunSelection().with_run([entry(replace(LONG, seed=seed)) for seed in range(MAX_SELECTED)])
     first = tray.chosen
-    tray = tray.with_run([entry(replace(SHORT, seed=seed)) for seed in range(MOST_KEPT)])
-    assert len(tray.added) == MOST_KEPT
+    tray = tray.with_run([entry(replace(SHORT, seed=seed)) for seed in range(MAX_STORED_RUNS)])
+    assert len(tray.added) == MAX_STORED_RUNS
     assert tray.chosen == first and set(first) <= set(tray.added)
 
 
@@ -116,8 +116,8 @@ def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Pa
     assert table["more"].startswith("Baseline: ordinary decoding. Saved at best: ")
     assert comparison_table([ORDINARY])["more"] == "Baseline: ordinary decoding."
     rows = list(csv.DictReader(io.StringIO(table["files"]["runs.csv"])))
-    told = [(row["method"], row["seed"], row["set.window"]) for row in rows]
-    assert told == [("scd", "0", "8"), ("ar", "0", ""), ("scd", "0", "16")]
+    settings = [(row["method"], row["seed"], row["set.window"]) for row in rows]
+    assert settings == [("scd", "0", "8"), ("ar", "0", ""), ("scd", "0", "16")]
     assert rows[0]["prompt"] == "'=1+1 & [b]|c" and rows[0]["set.=x"] == "'@y"
     assert rows[2]["command"] == command(replace(LONG, prompt="=1+1 & [b]|c"))
     assert rows[2]["baseline"] == "Ordinary decoding"
@@ -147,8 +147,8 @@ def test_the_table_has_seconds_computed_for_the_hardware_that_is_chosen(parts: P
     assert machine is not None and machine.batch == 8
     table = comparison_table([ORDINARY, SHORT], machine)
     computed = [predict(trace, machine).seconds for trace in (ORDINARY, SHORT)]
-    own, ratio = (table["heads"].index(name) for name in ("Seconds, computed for H100", "Times as fast, computed"))
-    assert [float(row[own]) for row in table["rows"]] == pytest.approx(computed, rel=5e-3)
+    seconds, ratio = (table["heads"].index(name) for name in ("Seconds, computed for H100", "Times as fast, computed"))
+    assert [float(row[seconds]) for row in table["rows"]] == pytest.approx(computed, rel=5e-3)
     assert float(table["rows"][1][ratio]) == pytest.approx(computed[0] / computed[1], rel=5e-3)
     assert "Computed, not measured: H100, CUDA graphs, Lumina-mGPT 7B, batch 8." in table["more"]
     (_, row) = csv.DictReader(io.StringIO(table["files"]["runs.csv"]))
@@ -172,20 +172,20 @@ def test_own_runs_and_opened_files_come_into_the_tray_and_recordings_do_not(part
     for origin, source in (("your last run", "yours"), ("the file you opened", "opened")):
         update = page.take({page.site.shown: CurrentTraces(paths, origin), page.tray: RunSelection()})
         assert [(one.path, one.source) for one in update[page.tray].added] == [(paths[0], source)]
-    kept = page.take({page.site.shown: CurrentTraces(paths, "a recorded run"), page.tray: RunSelection()})
-    assert not isinstance(kept[page.tray], RunSelection)  # it stays as it is
+    after = page.take({page.site.shown: CurrentTraces(paths, "a recorded run"), page.tray: RunSelection()})
+    assert not isinstance(after[page.tray], RunSelection)  # it stays as it is
 
 
 def test_a_tick_that_cannot_be_leaves_what_was_ticked(parts: Parts, page: ComparePage) -> None:
     *_, recorded = page.recorded["Picture: Toy raster, 16x16 grey levels"]
     text = entry(handmade.s2d2())
-    there = RunSelection((replace(text, path=recorded.path),), (recorded,))
-    update = tick(parts, there, [recorded.id, text.id])
+    selection = RunSelection((replace(text, path=recorded.path),), (recorded,))
+    update = tick(parts, selection, [recorded.id, text.id])
     assert page.site.shown not in update and page.tray not in update
     assert update[page.box]["chosen"] == [recorded.id]
     assert "nothing to compare" in update[page.problem]["text"]
-    gone = tick(parts, RunSelection((replace(text, path=recorded.path.with_name("gone")),), ()), [text.id])
-    assert "no longer here" in gone[page.problem]["text"]
+    missing = tick(parts, RunSelection((replace(text, path=recorded.path.with_name("gone")),), ()), [text.id])
+    assert "no longer here" in missing[page.problem]["text"]
 
 
 def test_a_run_is_taken_out_and_the_others_stay(parts: Parts, page: ComparePage) -> None:

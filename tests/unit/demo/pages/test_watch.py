@@ -33,7 +33,7 @@ def page(parts: Parts) -> WatchPage:
 def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
     """Return the values of the form, with some chosen."""
     controls = [page.prompt, page.method, page.model, page.seed, page.with_baseline]
-    for group in (*page.own.values(), *page.sampling.values()):
+    for group in (*page.method_controls.values(), *page.sampling.values()):
         controls += group.of.values()
     values = {control: control.value for control in controls}
     return values | {getattr(page, name): value for name, value in chosen.items()}
@@ -41,18 +41,20 @@ def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
 
 @pytest.mark.slow
 def test_a_run_tells_of_every_pass_and_keeps_both_traces(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = list[Any]()
+    messages = list[Any]()
     monkeypatch.setattr(
-        "demo.server.event_stream.EventStream.send", lambda live, event, data: told.append((live.name, event, data))
+        "demo.server.event_stream.EventStream.send", lambda live, event, data: messages.append((live.name, event, data))
     )
     updates = list(page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine")))
     begun, again, finished = [update[page.viewer] for update in updates if page.viewer in update]
     assert begun == again and (begun["kind"], finished["kind"]) == ("live", "finish")
     traces = updates[-1][page.site.shown].traces()
     assert [trace.method for trace in traces] == ["ar", "scd"]
-    assert {finished["race"], *(name for name, *_ in told)} == {begun["race"]} and begun["url"].endswith(begun["race"])
-    assert [event for _, event, _ in told if event != "passed"] == ["opened", "over"]
-    assert sum(len(news["steps"]) for *_, news in told[1:-1]) == sum(len(trace.steps) for trace in traces)
+    assert {finished["race"], *(name for name, *_ in messages)} == {begun["race"]} and begun["url"].endswith(
+        begun["race"]
+    )
+    assert [event for _, event, _ in messages if event != "passed"] == ["opened", "over"]
+    assert sum(len(news["steps"]) for *_, news in messages[1:-1]) == sum(len(trace.steps) for trace in traces)
 
 
 def test_what_is_not_fetched_or_not_here_says_how_and_which_are(
@@ -74,7 +76,7 @@ def test_what_is_not_fetched_or_not_here_says_how_and_which_are(
 
 
 def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(page: WatchPage) -> None:
-    block, length = page.own["s2d2"].of["block"], page.sampling["diffusion-lm"].of["length"]
+    block, length = page.method_controls["s2d2"].of["block"], page.sampling["diffusion-lm"].of["length"]
 
     def opened(model: str) -> dict[Any, Any]:
         return page.choose_model({page.model: model})
@@ -84,17 +86,25 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
     assert texts[page.presets["s2d2"]] == CUSTOM and texts[page.presets["psd"]] == DEFAULTS
     story = opened("tally-target")
     assert story[page.prompt]["value"] == EXAMPLE and story[length]["value"] > LINE * len(read(EXAMPLE).events)
-    its_own = [story[page.own["psd"].of[name]]["value"] for name in ("block", "tau", "row_cost")]
+    its_own = [story[page.method_controls["psd"].of[name]]["value"] for name in ("block", "tau", "row_cost")]
     assert its_own == ["8", 0.85, 0.15] and story[block]["value"] == "32"  # a method's own setting and that of all
     published = opened("JetLM/SDAR-8B-Chat")
     assert published[block]["value"] == "8" and published[page.presets["s2d2"]] == DEFAULTS
-    asked = RunRequest("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
-    named = page.opened(PageLink(request=asked))
+    request = RunRequest("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
+    named = page.opened(PageLink(request=request))
     assert (named[block]["value"], named[page.prompt]["value"]) == ("4", "How many?") and named[page.length]["visible"]
     last = page.sampling["continuous-ar"].of["last"]
-    patches, whole, released = opened("patch-target"), page.own["cspd-block"].of, page.own["cspd-release"].of
+    patches, whole_paths, released = (
+        opened("patch-target"),
+        page.method_controls["cspd-block"].of,
+        page.method_controls["cspd-release"].of,
+    )
     assert patches[last]["value"] == 150 and patches[released["drafter"]]["value"] == "small"  # it has no other
-    assert [patches[whole[name]]["value"] for name in ("gamma", "drafter", "verdict")] == [3, "mixture", "maximal"]
+    assert [patches[whole_paths[name]]["value"] for name in ("gamma", "drafter", "verdict")] == [
+        3,
+        "mixture",
+        "maximal",
+    ]
     assert page.choose_model({page.model: "patch-mixture"})[last]["value"] == 0  # it takes no denoising steps
 
 
@@ -111,19 +121,22 @@ def test_every_setting_has_a_control_that_says_what_its_field_says() -> None:
     for method in METHODS.values():
         of = settings(method.config)
         with gr.Blocks():
-            own = controls.build(controls.own_settings(method))
+            method_controls = controls.build(controls.settings_for(method))
             shared = controls.build(settings(SHARED[method.family]))
-        made = {**own.of, **shared.of}
-        assert made.keys() == {setting.name for setting in of}
-        assert controls.read_config(method.config, {name: one.value for name, one in made.items()}) == method.config()
-        for setting in (*controls.own_settings(method), *settings(SHARED[method.family])):
-            component = made[setting.name]
+        all_controls = {**method_controls.of, **shared.of}
+        assert all_controls.keys() == {setting.name for setting in of}
+        assert (
+            controls.read_config(method.config, {name: one.value for name, one in all_controls.items()})
+            == method.config()
+        )
+        for setting in (*controls.settings_for(method), *settings(SHARED[method.family])):
+            component = all_controls[setting.name]
             assert (component.label, component.info) == (setting.knob.label, setting.knob.help)
             if setting.kind == "choice":
                 assert [value for _, value in component.choices] == list(available_choices(setting))
             elif setting.kind != "bool":
                 assert (component.minimum, component.maximum) == (setting.knob.low, setting.knob.high)
-        for group in (controls.own_settings(method), settings(SHARED[method.family])):
+        for group in (controls.settings_for(method), settings(SHARED[method.family])):
             known = {setting.name: setting for setting in group}
             for name, head, values in ((one.name, *when) for one in group for when in one.knob.active_if.items()):
                 choices = {True, False} if known[head].kind == "bool" else set(known[head].choices)
@@ -132,7 +145,7 @@ def test_every_setting_has_a_control_that_says_what_its_field_says() -> None:
 
 def test_a_control_shows_only_while_it_matters() -> None:
     with gr.Blocks() as page:
-        built = controls.build(controls.own_settings(METHODS["s2d2"]))
+        built = controls.build(controls.settings_for(METHODS["s2d2"]))
     hidden = {name for name, component in built.of.items() if not component.visible}
     assert {"span_threshold", "switch_on", "bins", "tempering", "cut"} <= hidden
     assert "exponent" not in hidden
@@ -154,7 +167,7 @@ def test_every_preset_is_a_sound_choice_that_leaves_nothing_of_the_one_before() 
             continue
         assert [value for _, value in choice.choices] == [controls.DEFAULTS, *method.presets, controls.CUSTOM]
         defaults = controls.preset_values(method, controls.DEFAULTS)
-        assert {setting.name for setting in controls.own_settings(method)} <= defaults.keys()
+        assert {setting.name for setting in controls.settings_for(method)} <= defaults.keys()
         assert make_config(method.config, defaults) == method.config()
         for preset, named in method.presets.items():
             values = controls.preset_values(method, preset)
@@ -167,32 +180,32 @@ def test_every_preset_is_a_sound_choice_that_leaves_nothing_of_the_one_before() 
 def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     path = page.what_if.recorded[0] / "scd.json.gz"
     trace = read_trace(path)
-    index, own = [(index, step) for index, step in enumerate(trace.steps) if Fate.RESAMPLED in step.fate][-3]
-    entry = own.fate.index(Fate.RESAMPLED)
-    asked = {"trace": url(path), "step": index, "entry": entry, "coin": 0.0}
+    index, resampled = [(index, step) for index, step in enumerate(trace.steps) if Fate.RESAMPLED in step.fate][-3]
+    entry = resampled.fate.index(Fate.RESAMPLED)
+    question = {"trace": url(path), "step": index, "entry": entry, "coin": 0.0}
 
-    def turn(asked: dict[str, Any], turned: Any) -> tuple[dict[Any, Any], tuple[Step, ...]]:
-        form = {page.what_if.asked: asked, page.what_if.turned: turned}
-        *_, made = page.what_if.decode(form, gr.Request(session_hash="mine"))
-        to = made[page.viewer].get("url", "")
-        return made, read_trace(page.site.visitors.root / to.removeprefix("traces/")).steps if to else ()
+    def turn(question: dict[str, Any], turned: Any) -> tuple[dict[Any, Any], tuple[Step, ...]]:
+        form = {page.what_if.question: question, page.what_if.turned: turned}
+        *_, update = page.what_if.decode(form, gr.Request(session_hash="mine"))
+        to = update[page.viewer].get("url", "")
+        return update, read_trace(page.site.visitors.root / to.removeprefix("traces/")).steps if to else ()
 
-    made, steps = turn(asked, {})
-    assert own.draft and own.coin and steps[index].token[entry] == own.draft[entry]
-    turned = (*own.coin[:entry], 0.0, *own.coin[entry + 1 :])
+    result, steps = turn(question, {})
+    assert resampled.draft and resampled.coin and steps[index].token[entry] == resampled.draft[entry]
+    turned = (*resampled.coin[:entry], 0.0, *resampled.coin[entry + 1 :])
     assert [step.coin for step in steps[: index + 1]] == [*(step.coin for step in trace.steps[:index]), turned]
     second = next(at for at, step in enumerate(steps) if at > index and step.coin and step.coin[0])
-    again = {"trace": made[page.viewer]["url"], "step": second, "entry": 0, "coin": 0.25}
-    _, both = turn(again, made[page.what_if.turned])
+    again = {"trace": result[page.viewer]["url"], "step": second, "entry": 0, "coin": 0.25}
+    _, both = turn(again, result[page.what_if.turned])
     assert [step.token for step in both[:second]] == [step.token for step in steps[:second]]
     assert both[second].coin[0] == 0.25  # type: ignore[index]
     passes = count()
     monkeypatch.setattr(Visitor, "stopped", lambda _: next(passes) >= index)  # at its very pass
-    assert [step.token for step in turn(asked, {})[1]] == [step.token for step in steps[: index + 1]]
+    assert [step.token for step in turn(question, {})[1]] == [step.token for step in steps[: index + 1]]
     monkeypatch.setattr("demo.components.counterfactual.request_from_trace", lambda _: None)
-    assert turn(asked, {})[0][page.viewer]["title"] == "The model is not here, or not with these settings."
+    assert turn(question, {})[0][page.viewer]["title"] == "The model is not here, or not with these settings."
     wrong = [{"step": -1}, {"step": True}, {"step": 10**9}, {"entry": -1}, {"entry": "0"}, {"coin": 1.5}, {"coin": "0"}]
     wrong += [{"coin": float("nan")}, {"trace": "traces/../scd.json.gz"}, {"trace": None}]
-    for one in [None, [], *({**asked, **part} for part in wrong)]:
+    for one in [None, [], *({**question, **part} for part in wrong)]:
         with pytest.raises(ConfigError, match="what-if: unknown uniform draw"):
             read_asked(one, page.site.visitors.root, [path.parent])

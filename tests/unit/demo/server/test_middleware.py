@@ -53,11 +53,11 @@ class Gradio:
         return PlainTextResponse(f"{len(await request.body())} bytes", status)
 
     def app(self, *middleware: Middleware) -> TestClient:
-        places = [
+        routes = [
             Route("/gradio_api/upload", self.upload, methods=["POST"]),
             Route("/{place:path}", self.other, methods=["GET", "POST"]),
         ]
-        return TestClient(Starlette(routes=places, middleware=middleware), raise_server_exceptions=False)
+        return TestClient(Starlette(routes=routes, middleware=middleware), raise_server_exceptions=False)
 
 
 @pytest.fixture
@@ -141,10 +141,10 @@ def test_a_sender_is_its_network(client: str, forwarded: str, address: str, monk
 
 def test_doors_are_closed_bodies_have_an_end_and_failures_are_a_sentence(gradio: Gradio) -> None:
     client = gradio.app(Middleware(RequestFilter, 1000))
-    for place in ("vibe-edit/", "process_recording", "deep_link?session_hash=a", "component_server", "proxy=https://a.b",
+    for path in ("vibe-edit/", "process_recording", "deep_link?session_hash=a", "component_server", "proxy=https://a.b",
                   "file=http://example.org/a", "file=HTTPS://a.b/c", "file/ftp://a", "stream/a"):  # fmt: skip
-        answer = client.get(f"/gradio_api/{place}")
-        assert (answer.status_code, answer.json()["error"][:8]) == (404, "Not foun"), place
+        answer = client.get(f"/gradio_api/{path}")
+        assert (answer.status_code, answer.json()["error"][:8]) == (404, "Not foun"), path
     assert client.get("/gradio_api/file=/a/b:c").text == client.get("/a/file=http://b").text == "0 bytes"
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -185,13 +185,13 @@ def test_traces_are_handed_out_by_names_that_say_no_path(tmp_path: Path) -> None
         assert str(tmp_path) not in url(path) and str(visitors.root) not in url(path)
         assert client.get(f"/{url(path)}").content == path.read_bytes()
         assert client.head(f"/{url(path)}").status_code == 200
-    for place in (
+    for requested in (
         url(recorded / "gallery.json"), url(recorded / "link.json.gz"), url(mine / "stop"), "traces/../own.json.gz",
         "traces/recordings/..%2Fown.json.gz", "traces/%2e%2e/own.json.gz", "traces/recordings/%2e%2e/own.json.gz",
         f"traces/recordings/{recorded}/ar.json.gz", "traces/a/b.json.gz", "traces/recordings/ar.json.gz%00",
     ):  # fmt: skip
-        answer = client.get(f"/{place}")
-        assert answer.status_code == 404 and str(tmp_path) not in answer.text, place
+        answer = client.get(f"/{requested}")
+        assert answer.status_code == 404 and str(tmp_path) not in answer.text, requested
 
 
 def test_a_session_can_neither_choose_nor_guess_a_folder() -> None:

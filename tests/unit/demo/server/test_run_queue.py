@@ -32,7 +32,7 @@ def test_the_line_is_first_come_first_served_and_says_place_and_wait() -> None:
     clock = SimpleNamespace(now=100.0)
     line = RunQueue(LOCAL_LIMITS, lambda: clock.now)
     first, second, third = (line.enter(asker, "run") for asker in (ONE, TWO, THREE))
-    assert [place.num_ahead for place in (first, second, third)] == [0, 1, 2]
+    assert [entry.num_ahead for entry in (first, second, third)] == [0, 1, 2]
     assert first.ready.is_set() and not second.ready.is_set()
     assert third.seconds is None and str(third) == f"{ALONE} 2 other requests are before yours."
     clock.now += 8
@@ -48,12 +48,12 @@ def test_the_line_is_first_come_first_served_and_says_place_and_wait() -> None:
 
 def test_limits_count_what_waits_who_asks_and_from_where() -> None:
     line = RunQueue(replace(PUBLIC, waiting=3, per_visitor=2, per_address=3))
-    places = [line.enter(ONE, "run"), line.enter(ONE, "run")]
+    entries = [line.enter(ONE, "run"), line.enter(ONE, "run")]
     with pytest.raises(
         ConfigError, match="queue: you have 2 running or queued requests; try again when one has finished"
     ):
         line.enter(ONE, "run")
-    places.append(line.enter(TWO, "run"))
+    entries.append(line.enter(TWO, "run"))
     with pytest.raises(
         ConfigError, match="queue: 3 requests of your network address are running or queued; try again in a min"
     ):
@@ -61,7 +61,7 @@ def test_limits_count_what_waits_who_asks_and_from_where() -> None:
     line.enter(Client("four", "203.0.113.8"), "run")
     with pytest.raises(ConfigError, match="queue: full, 3 requests are waiting"):
         line.enter(Client("five", "203.0.113.9"), "run")
-    line.leave(places[2])  # who gives up while waiting makes room, and is not timed
+    line.leave(entries[2])  # who gives up while waiting makes room, and is not timed
     assert line.enter(THREE, "run").num_ahead == 3 and line.estimate_wait(1) is None
 
 
@@ -77,31 +77,35 @@ def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: 
         raise ValueError(f"x: 1\n is in the way in {Path.home()}/y")
 
     async def both() -> list[Any]:
-        first, told = line.enter(ONE, "run"), []
+        first, news = line.enter(ONE, "run"), []
         async for update in queued(site, box, "run", work)({}, gr.Request(session_hash="mine")):
-            told.append(update[box])
-            if len(told) == 2:
+            news.append(update[box])
+            if len(news) == 2:
                 line.leave(first)
-        return told
+        return news
 
-    told = asyncio.run(both())
-    assert told[0] == told[1] == notice("info", f"{ALONE} One other request is before yours.", "Waiting for the model")
-    assert told[2:] == ["begun", notice("error", "x: 1\n is in the way in y")]
+    messages = asyncio.run(both())
+    assert (
+        messages[0]
+        == messages[1]
+        == notice("info", f"{ALONE} One other request is before yours.", "Waiting for the model")
+    )
+    assert messages[2:] == ["begun", notice("error", "x: 1\n is in the way in y")]
     assert not line.entries
 
 
-def asked(method: str, **settings: Any) -> RunRequest:
+def request_of(method: str, **settings: Any) -> RunRequest:
     return RunRequest(method, "toy-field" if "cspd" in method else "toy-raster", "", METHODS[method].config(**settings))
 
 
 def test_a_run_that_cannot_fit_is_refused_before_it_is_shown() -> None:
-    messages = decode_interleaved([asked("cspd", gamma=64, steps=250, tries=100_000)], lambda: False, 0.05)
+    messages = decode_interleaved([request_of("cspd", gamma=64, steps=250, tries=100_000)], lambda: False, 0.05)
     with pytest.raises(ConfigError, match=r"would take about \d+ s here, and the server gives 0.05 s a run; choose"):
         next(messages)
 
 
 def test_a_run_whose_time_is_over_keeps_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    messages = decode_interleaved([asked("ar")], lambda: False, 6000)
+    messages = decode_interleaved([request_of("ar")], lambda: False, 6000)
     next(messages), next(messages)
     monkeypatch.setattr(Deadline, "expired", True)
     *_, ended = messages
@@ -114,5 +118,5 @@ def test_a_run_whose_time_is_over_keeps_what_there_is(monkeypatch: pytest.Monkey
 
 def test_a_message_for_visitors_says_nothing_of_where_things_lie() -> None:
     root = ROOT
-    said = f"text-target: config.json is missing in {root}/assets/models/text-target. {Path.home()}/x"
-    assert redact_paths(said) == "text-target: config.json is missing in assets/models/text-target. x"
+    message = f"text-target: config.json is missing in {root}/assets/models/text-target. {Path.home()}/x"
+    assert redact_paths(message) == "text-target: config.json is missing in assets/models/text-target. x"

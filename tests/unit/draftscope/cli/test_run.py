@@ -35,7 +35,7 @@ def test_run_writes_a_sound_trace_and_one_line(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "problem"),
     [
         (["--set", "window=0"], 2, "window: '0' is not allowed"),
         (["--set", "window"], 2, "--set: 'window' must read NAME=VALUE"),
@@ -45,11 +45,11 @@ def test_run_writes_a_sound_trace_and_one_line(tmp_path: Path, capsys: pytest.Ca
     ],
 )
 def test_mistakes_are_named(
-    arguments: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], code: int, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "t.json"
     assert main(["run", "scd", "--model", "toy-raster", "--prompt", "", *arguments, "-o", str(target)]) == code
-    assert said in capsys.readouterr().err
+    assert problem in capsys.readouterr().err
     assert not target.exists()
 
 
@@ -75,11 +75,11 @@ def test_list_names_methods_settings_presets_and_models(
     problems = ("DRAFTSCOPE_MODELS: '/gone' has no config.json.",)
     monkeypatch.setattr("engines.models.catalog.registered_folders", lambda: problems)
     assert main(["list"]) == 0
-    said = capsys.readouterr()
-    assert "scd: MC-SJD, GS-SJD, SJD, Speculative Coupled Decoding" in said.out and "\n    window=32  " in said.out
-    assert "    --preset 'short window'  window=8 coupling=none\n" in said.out
-    assert "\nstudio-image: " in said.out and "\n  Dream: " in said.out
-    assert said.err == "DRAFTSCOPE_MODELS: '/gone' has no config.json.\n"
+    output = capsys.readouterr()
+    assert "scd: MC-SJD, GS-SJD, SJD, Speculative Coupled Decoding" in output.out and "\n    window=32  " in output.out
+    assert "    --preset 'short window'  window=8 coupling=none\n" in output.out
+    assert "\nstudio-image: " in output.out and "\n  Dream: " in output.out
+    assert output.err == "DRAFTSCOPE_MODELS: '/gone' has no config.json.\n"
 
 
 def test_parts_of_the_list(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,8 +154,8 @@ def test_check_says_what_holds(mine: str, capsys: pytest.CaptureFixture[str]) ->
     assert main(["check", f"{mine}:GOOD"]) == 0
     claim, *promises = capsys.readouterr().out.splitlines()
     assert promises == [f"{name}: yes" for name in CHECKS]
-    said = "output distribution equals ordinary decoding's: largest error [0-9e-]+ over 65 outcomes, .* samples .*"
-    assert re.fullmatch(said, claim)
+    pattern = "output distribution equals ordinary decoding's: largest error [0-9e-]+ over 65 outcomes, .* samples .*"
+    assert re.fullmatch(pattern, claim)
 
 
 @pytest.mark.slow
@@ -176,7 +176,7 @@ def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monk
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "problem"),
     [
         (["none_such_module:A"], "the module 'none_such_module' cannot be imported (ModuleNotFoundError"),
         (["MINE:BAD"], "BAD is not an engines.methods.method.Method; those of the module are GOOD, ODD, and "),
@@ -189,11 +189,11 @@ def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monk
     ],
 )
 def test_what_cannot_be_checked_is_named(
-    arguments: list[str], said: str, mine: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], problem: str, mine: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["check", *(argument.replace("MINE", mine) for argument in arguments)]) == 2
     printed = capsys.readouterr()
-    assert said in printed.err
+    assert problem in printed.err
     assert len(printed.err.splitlines()) == 1
     assert printed.out == ""
 
@@ -205,13 +205,13 @@ def test_the_trace_goes_to_standard_output_and_into_the_next_command(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main([*TOY, "-o", "-"]) == 0
-    written, said = capfdbinary.readouterr()
+    written, messages = capfdbinary.readouterr()
     assert loads(written).method == "ar"
-    assert said.startswith(b"method ar, model toy-raster, tokens 256")
+    assert messages.startswith(b"method ar, model toy-raster, tokens 256")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written)))
     assert main(["trace", "show", "-"]) == 0
-    shown, said = capfdbinary.readouterr()
-    assert b"toy-raster" in shown and said == b""
+    shown, messages = capfdbinary.readouterr()
+    assert b"toy-raster" in shown and messages == b""
 
 
 @pytest.mark.slow

@@ -39,9 +39,9 @@ def test_a_trace_or_results_from_standard_input_are_drawn_to_standard_output(
 ) -> None:
     stdin(dumps(handmade.scd()))
     assert main([*command, "-", "-o", "-"]) == 0
-    written, said = capfdbinary.readouterr()
+    written, messages = capfdbinary.readouterr()
     assert written.lower().startswith(begins.lower())
-    assert said == b""
+    assert messages == b""
     rows = [row("ar", label, {"block": len(label)}, problem) for problem in range(3) for label in ("a", "bb")]
     stdin(json.dumps(rows).encode())
     assert main(["figure", "frontier", "--results", "-", "-o", "-"]) == 0
@@ -54,7 +54,7 @@ def test_prompts_of_calibrate(stdin: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "said"),
+    ("error", "code", "line"),
     [
         (OSError(28, "No space left", "a.json"), 74, "a.json: No space left; choose another path."),
         (OSError("no\nconfig"), 1, "no config"),
@@ -63,12 +63,12 @@ def test_prompts_of_calibrate(stdin: Any) -> None:
     ],
 )
 def test_what_the_machine_lacks_is_one_line(
-    error: Exception, code: int, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    error: Exception, code: int, line: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "dup2", lambda *_: None)  # what pytest reads stays open
     assert exit_code_for_pipe(Mock(side_effect=error)) == code
     message = capfd.readouterr().err
-    assert message.startswith(said) and message.count("\n") == 1
+    assert message.startswith(line) and message.count("\n") == 1
     with pytest.raises(ZeroDivisionError):  # other errors are not hidden
         exit_code_for_pipe(lambda: 1 // 0)
 

@@ -84,7 +84,7 @@ def test_the_schema_accepts_every_kind_of_trace(name: str) -> None:
 def test_the_command_line_prints_what_python_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(handmade.scd(), tmp_path / "run.json")
     assert main(["trace", "perfetto", str(tmp_path / "run.json")]) == 0
-    made = json.loads(capsys.readouterr().out)
-    assert made == json.loads(json.dumps(displayable(handmade.scd()).to_perfetto()))
+    document = json.loads(capsys.readouterr().out)
+    assert document == json.loads(json.dumps(displayable(handmade.scd()).to_perfetto()))
     assert main(["trace", "perfetto", str(tmp_path / "none.json")]) == 1
     assert capsys.readouterr().err.endswith("cannot be read (No such file or directory); check the path\n")

@@ -35,18 +35,18 @@ LABELS = [
 
 
 @pytest.fixture(scope="module")
-def made() -> BenchResult:
+def bench_result() -> BenchResult:
     target = llama()
     return ds.bench(target, TEXTS, draft=noisy(target, 0.05), gammas=(2, 3), tokenizer=Letters(), length=16, repeats=2)
 
 
-def test_every_way_decodes_the_same_greedy_tokens_and_is_counted_as_its_run_is(made: BenchResult) -> None:
-    lines = {line["label"]: line for line in made.table()}
-    assert list(lines) == LABELS and made.same == dict.fromkeys(LABELS, len(TEXTS))
+def test_every_way_decodes_the_same_greedy_tokens_and_is_counted_as_its_run_is(bench_result: BenchResult) -> None:
+    lines = {line["label"]: line for line in bench_result.table()}
+    assert list(lines) == LABELS and bench_result.same == dict.fromkeys(LABELS, len(TEXTS))
     target = llama()
     for drafter in ({"drafter": "small", "draft": noisy(target, 0.05)}, {"drafter": "lookup"}):
         label = f"speculative, {'the drafter' if 'draft' in drafter else 'lookup'}, gamma 3"
-        rows = [row for row in made.rows if row.label == label]
+        rows = [row for row in bench_result.rows if row.label == label]
         about: dict[str, Any] = {"target": target, "tokenizer": Letters(), "gamma": 3, "length": 16, "top_k": 1}
         traces = [ds.run("speculative", prompt=text, **about, **drafter) for text in TEXTS]
         assert [row.forwards for row in rows] == [trace.summary.forwards for trace in traces]
@@ -55,27 +55,27 @@ def test_every_way_decodes_the_same_greedy_tokens_and_is_counted_as_its_run_is(m
         targets = sum(step.call.role == "target" for trace in traces for step in trace.steps)
         assert lines[label]["tokens_per_pass"] == 32 / targets
     assert lines["generate"]["tokens_per_pass"] == 1 and lines["ordinary"]["speed"] == 1
-    assert all(row.seconds > 0 and row.tokens == 16 for row in made.rows)
+    assert all(row.seconds > 0 and row.tokens == 16 for row in bench_result.rows)
 
 
-def test_the_passes_of_generate_are_those_that_its_record_has(made: BenchResult) -> None:
+def test_the_passes_of_generate_are_those_that_its_record_has(bench_result: BenchResult) -> None:
     target = llama()
     draft = noisy(target, 0.05)
     ids = Letters()(TEXTS[0])["input_ids"]
     with ds.record(target, draft) as recording:
         greedy(target, ids, 16, assistant_model=draft)
     passes = recording.trace().steps
-    row = next(row for row in made.rows if row.label == "generate, assisted")
+    row = next(row for row in bench_result.rows if row.label == "generate, assisted")
     assert (row.forwards, row.draft_forwards) == (len(passes), sum(step.call.role == "draft" for step in passes))
     assert row.query_tokens == sum(step.call.query_tokens for step in passes)
     assert not target._forward_hooks and not draft._forward_hooks
 
 
 def test_drawn_tokens_follow_the_temperature_and_are_not_compared() -> None:
-    made = ds.bench(llama(), TEXTS[:1], tokenizer=Letters(), length=8, temperature=0.5)
-    assert made.same == {} and all(line["same"] is None for line in made.table())
-    assert {row.config["temperature"] for row in made.rows} == {0.5}
-    assert {row.config["top_k"] for row in made.rows} == {0}
+    result = ds.bench(llama(), TEXTS[:1], tokenizer=Letters(), length=8, temperature=0.5)
+    assert result.same == {} and all(line["same"] is None for line in result.table())
+    assert {row.config["temperature"] for row in result.rows} == {0.5}
+    assert {row.config["top_k"] for row in result.rows} == {0}
 
 
 def test_the_length_that_is_suggested_is_the_fastest_by_the_costs() -> None:
@@ -86,35 +86,35 @@ def test_the_length_that_is_suggested_is_the_fastest_by_the_costs() -> None:
     assert best_length([], 1.0) == (0, 1.0)
 
 
-def test_tables_are_markdown_and_booktabs(made: BenchResult) -> None:
-    lines = made.markdown().splitlines()
+def test_tables_are_markdown_and_booktabs(bench_result: BenchResult) -> None:
+    lines = bench_result.markdown().splitlines()
     assert {line.count("|") for line in lines[: len(LABELS) + 2]} == {8}
     assert lines[-1].startswith("With the drafter, ") and "With lookup, " in lines[-1]
-    latex = made.latex().splitlines()
+    latex = bench_result.latex().splitlines()
     assert latex[0] == r"\begin{tabular}{lrrrrrr}" and latex[-1] == r"\end{tabular}"
     assert [latex[1], latex[3], latex[-2]] == [r"\toprule", r"\midrule", r"\bottomrule"]
     assert all(line.endswith(r" \\") and line.count(" & ") == 6 for line in (latex[2], *latex[4:-2]))
 
 
-def test_which_one_opens_the_results(made: BenchResult, tmp_path: Path) -> None:
-    made.write(tmp_path / "bench.json")
+def test_which_one_opens_the_results(bench_result: BenchResult, tmp_path: Path) -> None:
+    bench_result.write(tmp_path / "bench.json")
     data = (tmp_path / "bench.json").read_bytes()
     ours = [label for label in LABELS if label.startswith("speculative")]
     found = {one.setting: one for one in opened_tradeoffs(data)}
     assert list(found) == ours, "what generate does is proved by no test here"
-    speeds = {line["label"]: line["speed"] for line in made.table()}
+    speeds = {line["label"]: line["speed"] for line in bench_result.table()}
     assert all(found[label].speed == pytest.approx(speeds[label]) and found[label].exact for label in ours)
     with gr.Blocks():
         which = ChoosePage(Site(Visitors(), gr.State(CurrentTraces()), gr.Textbox(visible=False)))
-    asked: dict[Any, Any] = {each: each.value for each in which.inputs if hasattr(each, "value")}
-    asked |= {which.uploaded: (), which.upload: data, which.site.look: "light"}
-    shown = which.open(asked, gr.Request())
+    values: dict[Any, Any] = {each: each.value for each in which.inputs if hasattr(each, "value")}
+    values |= {which.uploaded: (), which.upload: data, which.site.look: "light"}
+    shown = which.open(values, gr.Request())
     assert shown[which.uploaded] and "text" in shown[which.answer]
     assert {each["title"].partition(" with ")[2] for each in shown[which.points]} <= {
         *ours,
         *(o.partition(", ")[2] for o in ours),
     }
-    bad = which.open({**asked, which.upload: b'{"rows": []}'}, gr.Request())
+    bad = which.open({**values, which.upload: b'{"rows": []}'}, gr.Request())
     assert list(bad) == [which.problem] and bad[which.problem]["kind"] == "error"
     with pytest.raises(SweepError, match="labelled 'ordinary'"):
         opened_tradeoffs(json.dumps([{**json.loads(data)["rows"][0], "label": "mine"}]).encode())
@@ -138,15 +138,15 @@ def test_folders_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.slow
 def test_a_turn_stands_behind_the_answers_of_ordinary_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target, asked = write(tmp_path / "target", "llama"), list[Any]()
+    target, requests = write(tmp_path / "target", "llama"), list[Any]()
     job = RunRequest.job
-    monkeypatch.setattr(RunRequest, "job", lambda request: (asked.append(request), job(request))[1])
-    made = ds.bench(str(target), [["a hero", "a boot"]], length=8)
-    said = [request.messages for request in asked if request.messages]
+    monkeypatch.setattr(RunRequest, "job", lambda request: (requests.append(request), job(request))[1])
+    result = ds.bench(str(target), [["a hero", "a boot"]], length=8)
+    messages = [request.messages for request in requests if request.messages]
     answer = ds.run("ar", model=str(target), prompt="a hero", length=8, top_k=1).output.text
-    roles, words = zip(*((turn["role"], turn["content"]) for turn in said[0]), strict=True)
+    roles, words = zip(*((turn["role"], turn["content"]) for turn in messages[0]), strict=True)
     assert (roles, words) == (("user", "assistant", "user"), ("a hero", answer, "a boot"))
-    assert all(turns == said[0] for turns in said) and {row.problem for row in made.rows} == {0, 1}
+    assert all(turns == messages[0] for turns in messages) and {row.problem for row in result.rows} == {0, 1}
 
 
 @pytest.mark.parametrize(
@@ -175,6 +175,6 @@ def test_bad_input_is_one_sentence(
     if content is not None:
         file.write_text(content)
     assert main(["bench", "--target", "toy-raster", "--prompts", str(file), *arguments]) in (2, 3)
-    said = capsys.readouterr()
-    assert said.err.startswith(f"draftscope bench: {sentence.format(file=file)}") and said.out == ""
-    assert len(said.err.splitlines()) == 1
+    output = capsys.readouterr()
+    assert output.err.startswith(f"draftscope bench: {sentence.format(file=file)}") and output.out == ""
+    assert len(output.err.splitlines()) == 1

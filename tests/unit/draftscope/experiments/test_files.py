@@ -92,11 +92,11 @@ def configs(experiment: Experiment) -> list[dict[str, Any]]:
 
 class TestFiles:
     def test_lists_become_all_combinations_with_labels_of_their_own(self) -> None:
-        made = parse_experiment(grid())
-        assert [arm.label for arm in made.arms] == [
+        experiment = parse_experiment(grid())
+        assert [arm.label for arm in experiment.arms] == [
             f"confidence, block {block}, threshold {threshold}" for block in (4, 8) for threshold in (0.5, 0.9)
         ]
-        settings = configs(made)
+        settings = configs(experiment)
         assert settings[1]["block"] == "4" and settings[1]["threshold"] == 0.9
         assert all(one["length"] == 16 and one["rule"] == "confidence" for one in settings)
         entry = {"label": "Spiffy", "curve": "Spiffy", "method": "psd", "preset": "Spiffy", "config": {"depth": [1, 3]}}
@@ -108,9 +108,9 @@ class TestFiles:
         presets = {"calm": {"threshold": 0.95, "block": "4"}, "bold": {"threshold": 0.6, "block": "4"}}
         monkeypatch.setattr(files, "METHODS", {"blockwise": replace(METHODS["blockwise"], presets=presets)})
         entry = {"label": "B", "method": "blockwise", "preset": ["calm", "bold"], "config": {"block": "8"}}
-        made = parse_experiment(grid(configurations=[entry]))
-        told = zip(made.arms, configs(made), strict=True)
-        assert [(arm.label, config["threshold"], config["block"]) for arm, config in told] == [
+        experiment = parse_experiment(grid(configurations=[entry]))
+        pairs = zip(experiment.arms, configs(experiment), strict=True)
+        assert [(arm.label, config["threshold"], config["block"]) for arm, config in pairs] == [
             ("B, calm", 0.95, "8"), ("B, bold", 0.6, "8")
         ]  # fmt: skip
         with pytest.raises(ConfigError, match=r"preset: blockwise has no 'wild'; there are calm, bold"):
@@ -134,12 +134,12 @@ class TestFiles:
         ):
             with pytest.raises(ConfigError, match=message):
                 parse_experiment(data)
-        for name, said in (
+        for name, problem in (
             ("gone.json", r"gone.json: cannot be read \(No such"),
             ("one.json", "one.json: is not JSON"),
         ):
             (tmp_path / "one.json").write_text("{")
-            with pytest.raises(ConfigError, match=said):
+            with pytest.raises(ConfigError, match=problem):
                 Experiment.read(tmp_path / name)
 
     @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ class TestFiles:
         ],
     )
     def test_a_bad_grid_is_refused_by_place_value_and_remedy(self, changed: dict[str, Any], message: str) -> None:
-        whole = changed.keys() & {*grid(), "seeds", "speed"}
+        replaces_all = changed.keys() & {*grid(), "seeds", "speed"}
         with pytest.raises(ConfigError, match=message):
-            parse_experiment(grid(**changed) if whole else grid(configurations=[CONFIGURATION | changed]))
+            parse_experiment(grid(**changed) if replaces_all else grid(configurations=[CONFIGURATION | changed]))
 
     def test_problems_need_a_checkout(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(problems, "PATH", Path("gone.json"))
@@ -175,17 +175,17 @@ class TestFiles:
         file = tmp_path / "grid.json"
         file.write_text(json.dumps(grid(configurations=[wide])))
         assert main(["experiment", "run", str(file), "-o", str(tmp_path / "rows.jsonl")]) == 2
-        said = capsys.readouterr().err
-        assert "block: tiny knows no blocks of 16; use 1, 2, 4 or 8. (wide, prompt " in said
+        message = capsys.readouterr().err
+        assert "block: tiny knows no blocks of 16; use 1, 2, 4 or 8. (wide, prompt " in message
         assert not (tmp_path / "rows.jsonl").exists()
 
     @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "grids").glob("*.json")), ids=lambda path: path.stem)
     def test_the_grids_that_ship_are_valid(self, path: Path) -> None:
-        made = Experiment.read(path)
-        settings = configs(made)
+        experiment = Experiment.read(path)
+        settings = configs(experiment)
         assert any(config["block"] == "1" for config in settings), "speed-ups need ordinary decoding"
         if path.stem == "psd":  # the paper's configurations
-            pairs = zip(made.arms, settings, strict=True)
+            pairs = zip(experiment.arms, settings, strict=True)
             assert sum(bool(arm.curve) and config["block"] == "16" for arm, config in pairs) == 27
 
     def test_results_of_earlier_versions_are_resumed(self) -> None:
@@ -281,8 +281,8 @@ class TestCommandLine:
         self, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
     ) -> None:
         assert self.run(tmp_path, grid(problems=1, length=8), target="-") == 0
-        written, said = capfdbinary.readouterr()
-        assert b"% right on 1 problems" in said and not Path("-").exists()
+        written, messages = capfdbinary.readouterr()
+        assert b"% right on 1 problems" in messages and not Path("-").exists()
         results = read_results(written)
         assert len(results.rows) == 4 and results.about[0]["grid"] == "grid.json"
 
@@ -312,18 +312,18 @@ def test_a_killed_sweep_goes_on_without_loss_or_repeats(tmp_path: Path) -> None:
     late = time.monotonic() + 120
     # A group is killed: the workers of a process that is killed alone idle on for minutes.
     where: dict[str, Any] = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "start_new_session": True}
-    with (tmp_path / "said.txt").open("wb") as said, subprocess.Popen(command, stderr=said, **where) as process:
+    with (tmp_path / "said.txt").open("wb") as log, subprocess.Popen(command, stderr=log, **where) as process:
         while not target.exists() or target.read_bytes().count(b"\n") < 5:
             assert process.poll() is None and time.monotonic() < late, (tmp_path / "said.txt").read_text()
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGKILL)
-    kept = target.read_bytes()
-    there = kept.count(b"\n") - 1
-    assert 4 <= there < 120
+    content = target.read_bytes()
+    num_rows = content.count(b"\n") - 1
+    assert 4 <= num_rows < 120
     with target.open("ab") as torn:
         torn.write(b'{"key":"0')
     assert main(["experiment", "run", *arguments, "--problems", "3", "--jobs", "1"]) == 0
-    assert target.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
+    assert target.read_bytes().startswith(content[: content.rfind(b"\n") + 1])
     rows = [row for row in map(json.loads, target.read_text().splitlines()) if "about" not in row]
-    assert len({row["key"] for row in rows}) == len(rows) >= there
+    assert len({row["key"] for row in rows}) == len(rows) >= num_rows
     assert {(row["label"], row["problem"]) for row in rows} >= {(f"B, block {b}", i) for b in (8, 32) for i in range(3)}

@@ -45,8 +45,8 @@ def test_arms_alternate_and_the_first_changes_with_prompt_and_seed() -> None:
     ]  # fmt: skip
     numbered = replace(prompts, prompts=ProblemSet(prompts=("a boot", "a bag"), first=4))
     assert {(run.problem, run.request.sample) for run in numbered.runs()} == {(4, 4), (5, 5)}
-    own = replace(PAIR, arms=(AR, replace(SCD, seed=9, prompt="its own")), model="studio-image", seeds=(0,))
-    assert [(run.request.prompt, run.request.seed) for run in own.runs()] == [("", 0), ("its own", 9)]
+    experiment = replace(PAIR, arms=(AR, replace(SCD, seed=9, prompt="its own")), model="studio-image", seeds=(0,))
+    assert [(run.request.prompt, run.request.seed) for run in experiment.runs()] == [("", 0), ("its own", 9)]
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,15 @@ def test_an_invalid_experiment_is_refused_before_it_starts(changed: dict[str, An
 @pytest.mark.parametrize("executor", ["serial", "batched"])
 def test_runs_have_the_tokens_of_runs_of_their_own(executor: Any) -> None:
     store = MemoryStore()
-    first, *rest = run_experiment(PAIR, store=store, executor=executor)
+    first, *others = run_experiment(PAIR, store=store, executor=executor)
     assert (first.num_done, first.num_runs, first.fraction) == (0, 6, 0.0)
-    assert [progress.num_done for progress in rest if progress.finished] == [1, 2, 3, 4, 5, 6]
-    fractions = [progress.fraction for progress in rest]
+    assert [progress.num_done for progress in others if progress.finished] == [1, 2, 3, 4, 5, 6]
+    fractions = [progress.fraction for progress in others]
     assert fractions == sorted(fractions) and fractions[-1] == 1.0
     assert [outcome.run.order for outcome in store.outcomes] == sorted(orders(PAIR))
     for outcome, trace in zip(store.outcomes, store.traces, strict=True):
-        own = decode_toy_raster(outcome.run.arm.method, outcome.run.request.seed, **outcome.run.arm.settings)
-        assert trace.output.tokens == own.output.tokens and outcome.row.forwards == own.summary.forwards
+        alone = decode_toy_raster(outcome.run.arm.method, outcome.run.request.seed, **outcome.run.arm.settings)
+        assert trace.output.tokens == alone.output.tokens and outcome.row.forwards == alone.summary.forwards
         assert outcome.row.config == config_values(make_config(METHODS[trace.method].config, trace.config))
     assert {row.batch for row in store.rows} == {1 if executor == "serial" else 3}
     assert list(run_experiment(PAIR, store=store, executor=executor))[-1].num_done == 6, "nothing is run again"

@@ -20,8 +20,8 @@ def line(**fields: Any) -> bytes:
 
 class TestJsonlStore:
     def row(self, name: str, **fields: Any) -> ResultRow:
-        (made,) = read_rows([row("m", "L", {}, key=name, weights={"tiny": "0"}, **fields)])
-        return made
+        (result,) = read_rows([row("m", "L", {}, key=name, weights={"tiny": "0"}, **fields)])
+        return result
 
     def outcome(self, name: str) -> RunOutcome:
         return RunOutcome(run=RUN, row=self.row(name))
@@ -79,7 +79,7 @@ class TestJsonlStore:
         assert old == self.row("a", answer="12"), "rows of older files have no checksum"
 
     @pytest.mark.parametrize(
-        ("name", "content", "said"),
+        ("name", "content", "problem"),
         [
             ("rows.json", None, "use a name that ends in .jsonl or .jsonl.gz"),
             ("rows.jsonl", b"a diary\n", "rows.jsonl, line 1: is no JSON"),
@@ -88,21 +88,21 @@ class TestJsonlStore:
             ("rows.jsonl.gz", gzip.compress(b"{}\n", mtime=0)[:12] + b"a", "cannot be unpacked"),
         ],
     )
-    def test_other_files_are_left_alone(self, tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
+    def test_other_files_are_left_alone(self, tmp_path: Path, name: str, content: bytes | None, problem: str) -> None:
         path = tmp_path / name
         if content is not None:
             path.write_bytes(content)
-        with pytest.raises(SweepError, match=said.replace(".", r"\.")) as caught:
+        with pytest.raises(SweepError, match=problem.replace(".", r"\.")) as caught:
             JsonlStore(path)
         assert len(str(caught.value)) < 500
         assert content is None or path.read_bytes() == content
 
     def test_rows_by_another_label_or_of_other_weights_are_not_mixed(self, tmp_path: Path) -> None:
         path = tmp_path / "rows.jsonl"
-        (own,) = read_rows([row("ar", "another", RUN.config, key="a", weights={"tiny": "0"})])
+        (result,) = read_rows([row("ar", "another", RUN.config, key="a", weights={"tiny": "0"})])
         store = JsonlStore(path)
         store.open()
-        store.add(RunOutcome(run=RUN, row=own))
+        store.add(RunOutcome(run=RUN, row=result))
         store.close(complete=True)
         with pytest.raises(SweepError, match=r"label: 'AR' is 'another' in .*; keep that label or name another file"):
             JsonlStore(path).check([RUN], {})

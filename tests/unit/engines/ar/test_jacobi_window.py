@@ -64,12 +64,12 @@ def test_a_draft_stays_behind_the_window_after_every_rejection(recorded: list[Tr
     for trace in recorded:
         for step in trace.steps:
             drafts = sum(draft is not None for draft in step.draft or ())
-            behind = step.fate[drafts:]
+            after = step.fate[drafts:]
             rejected = Fate.RESAMPLED in step.fate
             ended = step.position[0] + drafts == 256
-            assert behind == (() if ended else (Fate.DRAFTED,) if rejected else (Fate.BONUS,))
+            assert after == (() if ended else (Fate.DRAFTED,) if rejected else (Fate.BONUS,))
             for column in (step.p, step.q, step.coin, step.numbers["age"], step.numbers["tv"]):
-                assert [value is None for value in column] == [False] * drafts + [True] * len(behind)
+                assert [value is None for value in column] == [False] * drafts + [True] * len(after)
 
 
 @pytest.mark.slow
@@ -86,9 +86,9 @@ def test_the_draft_behind_the_window_is_judged_next_as_one_of_the_models(recorde
 
 
 def test_no_window_reaches_beyond_the_canvas() -> None:
-    made, tokens = ended(passes(jobs("scd", 1, window=40)[0]))
+    decisions, tokens = ended(passes(jobs("scd", 1, window=40)[0]))
     assert len(tokens) == 256
-    for request, _, decision in made:
+    for request, _, decision in decisions:
         assert len(request.tokens) <= 256
         assert int(decision.position[-1]) < 256
 

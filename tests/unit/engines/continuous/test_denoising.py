@@ -71,8 +71,8 @@ def test_errors_to_expect_make_the_variances_of_any_number_of_steps(steps: int) 
     x = torch.randn(5, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     schedule = respaced_cosine_schedule(steps, 50, 960)
     for i in range(steps):
-        kept = schedule.coefficients[i]
-        error = torch.tensor([[kept * STD**2 / (kept * STD**2 + 1 - kept)]], dtype=torch.float64)
+        coefficient = schedule.coefficients[i]
+        error = torch.tensor([[coefficient * STD**2 / (coefficient * STD**2 + 1 - coefficient)]], dtype=torch.float64)
         eps, v = ideal_denoise(x, schedule, i)
         distribution = step_distribution(
             schedule, i, x, head.read(eps, error.logit().expand_as(x), schedule, i), sampling
@@ -98,7 +98,7 @@ def test_ddim_steps_have_one_variance_whatever_the_head_says() -> None:
     for i in range(10):
         eps, v = ideal_denoise(x, schedule, i)
         sampling = ContinuousSampling(sampler="ddim", eta=0.7)
-        one, other = (step_distribution(schedule, i, x, (eps, by), sampling) for by in (v, v + 1))
+        one, other = (step_distribution(schedule, i, x, (eps, variance), sampling) for variance in (v, v + 1))
         assert torch.equal(one.std, other.std)
         assert bool((one.std > 0).all())
     # With eta = 1 the mean and the variance are those of the smaller extreme of DDPM.
@@ -184,11 +184,11 @@ def test_exact_tokens_follow_the_target_as_its_own_do(plane: ToyMixtureConfig) -
 
 @pytest.mark.one_quick
 @pytest.mark.parametrize(
-    ("mode", "variance", "least"),
+    ("mode", "variance", "min_distance"),
     [("paper", 1.2, 30), ("paper", 0.7, 100), ("release", 0.7, 100), ("distance-only", 0.7, 10)],
 )
-def test_the_others_are_far_off_where_variances_differ(mode: Mode, variance: float, least: float) -> None:
-    assert off(mode, ToyMixtureConfig(variance=variance)) > least
+def test_the_others_are_far_off_where_variances_differ(mode: Mode, variance: float, min_distance: float) -> None:
+    assert off(mode, ToyMixtureConfig(variance=variance)) > min_distance
 
 
 def test_the_release_returns_nearly_the_distribution_of_narrower_drafts() -> None:

@@ -88,21 +88,26 @@ def test_tokens_of_a_mixture_follow_it() -> None:
     assert float(stats.kstest(cdf.numpy(), "uniform").statistic) < 1.95 / (MANY // 2) ** 0.5
 
 
-def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tensor, Tensor, Tensor]:
+def led(rows: Tensor, tokens: Gaussians, max_tries: int, density: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Sample paths for rejected drafts again, in one batch: token, tries and whether these ran out."""
     shape, waiting, redrawn = torch.Size((DDPM.steps + 1, 1)), {}, dict[int, PathContinuation]()
     for row in rows.tolist():
-        search = maximal.sample_residual_path(0, density, shape, most, CHANCE, DrawKey("anew", 0, torch.tensor([row])))
+        search = maximal.sample_residual_path(
+            0, density, shape, max_tries, CHANCE, DrawKey("anew", 0, torch.tensor([row]))
+        )
         waiting[row] = (search, next(search))
     while waiting:
         x, left, noise = (torch.cat([getattr(a, part) for _, a in waiting.values()]) for part in ("x", "left", "noise"))
-        whole, states = resume_denoising(head, x, left, noise, DDPM)
+        states_left, states = resume_denoising(head, x, left, noise, DDPM)
         start, after = 0, {}
-        for row, (search, asked) in waiting.items():
-            own = slice(start, start + len(asked.x))
-            start = own.stop
+        for row, (search, proposal) in waiting.items():
+            part_of_search = slice(start, start + len(proposal.x))
+            start = part_of_search.stop
             try:
-                after[row] = (search, search.send(DenoiseResult(whole[:, own], states[own])))
+                after[row] = (
+                    search,
+                    search.send(DenoiseResult(states_left[:, part_of_search], states[part_of_search])),
+                )
             except StopIteration as stop:
                 redrawn[row] = stop.value
         waiting = after
@@ -110,30 +115,32 @@ def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tenso
     return tuple(torch.cat([getattr(end, part) for end in ends]) for part in ("token", "tries", "capped"))
 
 
-def coupled(tokens: Gaussians, most: int = 10_000, wrong: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def coupled(tokens: Gaussians, max_tries: int = 10_000, wrong: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Tokens of N(0, STD^2) by drafts of a mixture: token, kept, tries and capped."""
     _, drawn, states = drafts(DDPM, tokens, FEW)
     ratio = maximal.log_ratio(drawn, path_distributions(head, states, DDPM), states[:, -1])
-    kept, _ = CHANCE.accept(ratio.clamp(max=0).exp(), DrawKey("verify", 0, torch.arange(FEW)))
-    rows = (~kept).nonzero().flatten()
+    accepted, _ = CHANCE.accept(ratio.clamp(max=0).exp(), DrawKey("verify", 0, torch.arange(FEW)))
+    rows = (~accepted).nonzero().flatten()
     density = (lambda y: torch.full((len(y),), -1e9)) if wrong else drawn.densities[0]
-    token, tries, capped = led(rows, tokens, most, density)
-    return states[:, -1].index_copy(0, rows, token)[:, 0] / STD, kept, tries, capped
+    token, tries, capped = led(rows, tokens, max_tries, density)
+    return states[:, -1].index_copy(0, rows, token)[:, 0] / STD, accepted, tries, capped
 
 
 @pytest.mark.slow
 def test_tokens_of_paths_coupled_maximally_follow_the_target() -> None:
-    token, kept, tries, capped = coupled(APART)
+    token, accepted, tries, capped = coupled(APART)
     assert float(stats.kstest(token.numpy(), "norm").pvalue) > 1e-3
     assert abs(float(token.mean())) < 4 / FEW**0.5
     assert float(token.std()) == pytest.approx(1, abs=4 / (2 * FEW) ** 0.5)
     # Accepted is the share that both distributions of paths have in common, and a verified draft takes one proposal.
-    own, end = (CHANCE.normal(DrawKey(name, 0, torch.arange(MANY)), n) for name, n in (("own", DDPM.steps), ("end", 1)))
-    target = denoise(head, own[..., None], DDPM, None)
+    noise, end = (
+        CHANCE.normal(DrawKey(name, 0, torch.arange(MANY)), n) for name, n in (("own", DDPM.steps), ("end", 1))
+    )
+    target = denoise(head, noise[..., None], DDPM, None)
     paths = torch.cat([target.states, target.last.draw(end, end[:, 0])[:, None]], 1)
     log_p = path_distributions(head, paths, DDPM).log_density(paths[:, 1:].transpose(0, 1)).sum(0)
     shared = (make_bridge(APART, DDPM).log_density(paths) - log_p).exp().clamp(max=1)
-    rate = float(kept.double().mean())
+    rate = float(accepted.double().mean())
     assert rate == pytest.approx(float(shared.mean()), abs=4 * (rate * (1 - rate) / FEW) ** 0.5)
     assert 0.4 < rate < 0.9
     assert float(tries.sum()) / FEW == pytest.approx(1, abs=0.15)
@@ -146,14 +153,14 @@ def test_proposals_that_all_pass_are_caught() -> None:
     assert float(stats.kstest(token.numpy(), "norm").pvalue) < 1e-4
 
 
-@pytest.mark.parametrize("most", [1, 6])
-def test_the_search_ends_after_as_many_tries_as_are_allowed(most: int) -> None:
-    _, kept, tries, capped = coupled(MIXED, most)
-    rejected = float((~kept).double().mean())
-    lost = (1 - rejected) ** most
+@pytest.mark.parametrize("max_tries", [1, 6])
+def test_the_search_ends_after_as_many_tries_as_are_allowed(max_tries: int) -> None:
+    _, accepted, tries, capped = coupled(MIXED, max_tries)
+    rejected = float((~accepted).double().mean())
+    lost = (1 - rejected) ** max_tries
     assert float(capped.double().mean()) == pytest.approx(lost, abs=5 * math.sqrt(lost * (1 - lost) / len(tries)))
-    assert float(tries.max()) == most
-    assert bool((tries[capped] == most).all())
+    assert float(tries.max()) == max_tries
+    assert bool((tries[capped] == max_tries).all())
 
 
 COUNT = 100_000

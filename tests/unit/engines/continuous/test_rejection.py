@@ -55,7 +55,7 @@ class HeadOf:
 @dataclass(frozen=True)
 class Outcome:
     token: Tensor
-    kept: Tensor
+    accepted: Tensor
     tries: Tensor
     capped: Tensor
     log_ratio: Tensor
@@ -65,12 +65,12 @@ class Outcome:
 TARGET = HeadOf(0.0)
 
 
-def verify(ratio: DensityRatio, x: Tensor, most: int = 10_000) -> Outcome:
+def verify(ratio: DensityRatio, x: Tensor, max_tries: int = 10_000) -> Outcome:
     log_ratio = ratio.log_of_drafts(x)
-    kept = accept(log_ratio, CHANCE, DrawKey("verify", 0, POSITION)).accepted
-    new = draw_replacements(ratio, ~kept, most, CHANCE, DrawKey("residual", 0, POSITION))
-    token = torch.where(kept[:, None], x, new.token)
-    return Outcome(token[:, 0], kept, new.tries, new.capped, log_ratio, ratio)
+    accepted = accept(log_ratio, CHANCE, DrawKey("verify", 0, POSITION)).accepted
+    new = draw_replacements(ratio, ~accepted, max_tries, CHANCE, DrawKey("residual", 0, POSITION))
+    token = torch.where(accepted[:, None], x, new.token)
+    return Outcome(token[:, 0], accepted, new.tries, new.capped, log_ratio, ratio)
 
 
 def speculate(
@@ -80,17 +80,17 @@ def speculate(
     *,
     align: bool = True,
     tied: int = 0,
-    most: int = 10_000,
+    max_tries: int = 10_000,
 ) -> Outcome:
     noise = position_noise(POSITION, TASK, sampling.steps, CHANCE)
     drawn = denoise(draft, noise.path, sampling, None)
     x = noise.draw(drawn.last)
-    own = noise if align else position_noise(POSITION, TASK, sampling.steps, CHANCE, " of the target")
+    noise_of_target = noise if align else position_noise(POSITION, TASK, sampling.steps, CHANCE, " of the target")
     block = Block(
         torch.zeros(0, 1, dtype=torch.float64), COUNT, POSITION, noise, torch.ones(COUNT, dtype=torch.float64), 0
     )
-    paths = denoise(TARGET, own.path, sampling, couple_steps(block, drawn, tied, most, CHANCE))
-    return verify(DensityRatio(variant, paths.last, drawn.last, drawn.log_std - paths.log_std), x, most)
+    paths = denoise(TARGET, noise_of_target.path, sampling, couple_steps(block, drawn, tied, max_tries, CHANCE))
+    return verify(DensityRatio(variant, paths.last, drawn.last, drawn.log_std - paths.log_std), x, max_tries)
 
 
 def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
@@ -101,8 +101,8 @@ def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
     states = torch.cat([drawn.states, x[:, None]], 1)
     p, q = path_distributions(TARGET, states, sampling), drawn.distributions
     log_w = block_verification.log_weights(p, q, states)
-    kept, _ = CHANCE.accept(log_w[-1].clamp(max=0).exp(), DrawKey("verify", 0, FEWER))
-    rows = (~kept).nonzero().flatten()
+    accepted, _ = CHANCE.accept(log_w[-1].clamp(max=0).exp(), DrawKey("verify", 0, FEWER))
+    rows = (~accepted).nonzero().flatten()
     raced = block_verification.find_exit_step(
         p[:, rows], q[:, rows], log_w[:-1, rows], 10_000, CHANCE, DrawKey("leave", 0, rows)
     )
@@ -110,7 +110,7 @@ def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
     _, led = resume_denoising(TARGET, raced.state, sampling.steps - 1 - raced.step, fresh, sampling)
     token = x.index_copy(0, rows, led[:, -1])
     ratio = DensityRatio("exact", p[-1], q[-1], torch.zeros(len(x)))
-    return Outcome(token[:, 0], kept, raced.tries, raced.capped, log_w[-1], ratio)
+    return Outcome(token[:, 0], accepted, raced.tries, raced.capped, log_w[-1], ratio)
 
 
 def off(token: Tensor) -> float:
@@ -146,7 +146,7 @@ def test_tokens_judged_by_whole_paths_follow_the_target(draft: HeadOf) -> None:
     assert off(out.token) > 1e-3
     assert abs(float(out.token.mean())) < 4 * TARGET.std / len(FEWER) ** 0.5
     assert float(out.token.std()) / TARGET.std == pytest.approx(1, abs=4 / (2 * len(FEWER)) ** 0.5)
-    assert 0.5 < float(out.kept.double().mean()) < 0.99
+    assert 0.5 < float(out.accepted.double().mean()) < 0.99
     assert not out.capped.any()
 
 
@@ -196,7 +196,7 @@ def test_the_sampler_with_fixed_variances_is_exact_too() -> None:
     target = speculate(TARGET, DDIM).token  # DDIM's own distribution is not the ideal one: compare with itself
     out = speculate(SHIFTED, DDIM)
     assert float(stats.ks_2samp(out.token.numpy(), target.numpy()).pvalue) > 1e-3
-    assert 0.05 < float(out.kept.double().mean()) < 0.999
+    assert 0.05 < float(out.accepted.double().mean()) < 0.999
 
 
 def test_sigma_says_which_is_wider_and_vanishes_for_equal_variances() -> None:
@@ -205,7 +205,7 @@ def test_sigma_says_which_is_wider_and_vanishes_for_equal_variances() -> None:
     assert torch.equal(speculate(SHIFTED, DDIM).ratio.log_sigma, torch.zeros(COUNT, dtype=torch.float64))
     exact, paper = speculate(SHIFTED, DDIM), speculate(SHIFTED, DDIM, "paper")
     assert torch.equal(exact.token, paper.token)
-    assert torch.equal(exact.kept, paper.kept)
+    assert torch.equal(exact.accepted, paper.accepted)
 
 
 def test_the_release_turns_sigma_upside_down_and_softens() -> None:
@@ -227,28 +227,28 @@ def test_acceptance_is_what_two_gaussians_share() -> None:
     out = speculate(SHIFTED, ContinuousSampling(steps=2, last=150, sampler="ddim"))
     apart = (out.ratio.p.mean - out.ratio.q.mean).abs() / out.ratio.p.std
     shared = (2 * torch.special.ndtr(-apart / 2)).flatten()
-    kept = out.kept.double()
-    assert abs(float((kept - shared).mean())) < 4 * float((kept - shared).std()) / COUNT**0.5
+    accepted = out.accepted.double()
+    assert abs(float((accepted - shared).mean())) < 4 * float((accepted - shared).std()) / COUNT**0.5
     # One try per verified token on average, since a rejection takes 1 / P(rejection) of them.
-    rejected = ~out.kept
+    rejected = ~out.accepted
     assert float(out.tries[rejected].sum()) / COUNT == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.slow
 def test_alignment_and_tied_steps_raise_acceptance_alone() -> None:
-    kept = {
-        name: float(speculate(SHIFTED, DDPM, align=align, tied=tied).kept.double().mean())
+    rates = {
+        name: float(speculate(SHIFTED, DDPM, align=align, tied=tied).accepted.double().mean())
         for name, align, tied in (("apart", False, 0), ("aligned", True, 0), ("tied", True, 4))
     }
-    assert kept["apart"] + 0.05 < kept["aligned"] < kept["tied"]
+    assert rates["apart"] + 0.05 < rates["aligned"] < rates["tied"]
 
 
 def test_running_out_of_tries_is_flagged_and_never_a_zero() -> None:
     """With p = q and Sigma below 1 there is nothing to resample from; the paper's loop would not end."""
     out = speculate(TARGET, DDPM)
     ratio = DensityRatio("paper", out.ratio.p, out.ratio.p, torch.full((COUNT,), -0.1, dtype=torch.float64))
-    ended = verify(ratio, out.token[:, None], most=100)
-    rejected = ~ended.kept
+    ended = verify(ratio, out.token[:, None], max_tries=100)
+    rejected = ~ended.accepted
     assert 0.05 < float(rejected.double().mean()) < 0.15
     assert torch.equal(ended.capped, rejected)
     assert bool((ended.token != 0).all())
@@ -272,8 +272,8 @@ def test_mixtures_need_no_path_and_are_exact() -> None:
     grid = torch.linspace(-6, 6, 60_001, dtype=torch.float64)
     densities = [distribution[:1].log_density(grid[:, None]).exp() for distribution in (p, q)]
     apart = 0.5 * float(torch.trapezoid((densities[0] - densities[1]).abs(), grid))
-    kept = out.kept.double()
-    assert float(kept.mean()) == pytest.approx(1 - apart, abs=4 * float(kept.std()) / COUNT**0.5)
+    accepted = out.accepted.double()
+    assert float(accepted.mean()) == pytest.approx(1 - apart, abs=4 * float(accepted.std()) / COUNT**0.5)
     cdf = (p.log_weight[0].exp() * torch.special.ndtr(p[:1].noise(out.token[:, None])[..., 0])).sum(-1)
     assert float(stats.kstest(cdf.numpy(), "uniform").statistic) * COUNT**0.5 < 1.95
-    assert float(out.tries[~out.kept].mean()) == pytest.approx(1 / apart, rel=0.05)
+    assert float(out.tries[~out.accepted].mean()) == pytest.approx(1 / apart, rel=0.05)

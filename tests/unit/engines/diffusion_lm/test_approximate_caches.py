@@ -32,20 +32,20 @@ class Step:
     """Requested positions."""
 
 
-def steps(asked: Job) -> Iterator[Step]:
+def steps(job: Job) -> Iterator[Step]:
     """A run pass by pass."""
-    task: Any = asked.task
+    task: Any = job.task
     row = torch.tensor([*task.prompt_ids, *[task.mask] * LENGTH])
-    for request, probs, decision in passes(asked):
+    for request, probs, decision in passes(job):
         where = decision.position + len(task.prompt_ids)
         yield Step(request, row.clone(), probs, where.tolist())
-        kept = torch.isin(decision.resolve().fate, torch.tensor(FINAL))
-        row[where[kept]] = decision.token[kept]
+        final = torch.isin(decision.resolve().fate, torch.tensor(FINAL))
+        row[where[final]] = decision.token[final]
 
 
-def distributions(family: str, asked: Job, request: BlockRequest, memory: Memory) -> Tensor:
+def distributions(family: str, job: Job, request: BlockRequest, memory: Memory) -> Tensor:
     """Return the distributions of an independent forward pass with a given memory."""
-    task: Any = asked.task
+    task: Any = job.task
     fed = len(request.position)
     seen = torch.cat([torch.ones(fed, len(memory.seen)).bool(), request.attention_mask], 1)
     logits = checkpoints.forward(family, request.tokens[0], request.position, seen, memory)[
@@ -66,15 +66,15 @@ SUB_BLOCKS = ("Fast_dLLM_Qwen", {"cache": "dual", "sub_block": "4"})
 def test_a_stale_cache_equals_a_forward_with_that_memory(
     tmp_path: Path, family: str, values: dict[str, object]
 ) -> None:
-    asked = job(loading.load(write(tmp_path / "it", family)), **SETTINGS | values, refresh=4)
-    held: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+    stale_job = job(loading.load(write(tmp_path / "it", family)), **SETTINGS | values, refresh=4)
+    memory: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
     worst, less, passes = 0.0, 0, 0
-    for step in steps(asked):
+    for step in steps(stale_job):
         request = step.request
         past = (
             range(request.finished) if request.cache_mask is None else request.cache_mask.nonzero().squeeze(1).tolist()
         )
-        expected = distributions(family, asked, request, Memory(held, list(past), request.num_to_cache))
+        expected = distributions(family, stale_job, request, Memory(memory, list(past), request.num_to_cache))
         worst, passes = max(worst, float((expected - step.probs).abs().max())), passes + 1
         less += len(request.position) < len(step.row) if family != "Fast_dLLM_Qwen" else len(request.position) == 4
     assert worst < 1e-5
@@ -84,14 +84,14 @@ def test_a_stale_cache_equals_a_forward_with_that_memory(
 @pytest.mark.parametrize("family", ["llada", "Dream"])
 def test_what_each_cache_feeds_and_what_it_has_stored(tmp_path: Path, family: str) -> None:
     model, shift = loading.load(write(tmp_path / "it", family)), family == "Dream"
-    asked = job(model, **SETTINGS)
-    first, whole = len(asked.task.prompt_ids), len(asked.task.prompt_ids) + LENGTH
+    cached_job = job(model, **SETTINGS)
+    first, end = len(cached_job.task.prompt_ids), len(cached_job.task.prompt_ids) + LENGTH
     for cache in ("prefix", "dual"):
         begun: set[int] = set()
         for step in steps(job(model, **SETTINGS, cache=cache)):
             start = first + (step.open[0] - first) // 8 * 8
-            stop = whole if cache == "prefix" else start + 8
-            fed = range(whole) if start not in begun else range(start, stop)
+            stop = end if cache == "prefix" else start + 8
+            fed = range(end) if start not in begun else range(start, stop)
             assert step.request.position.tolist() == list(fed)
             begun.add(start)
         assert len(begun) == 2
@@ -99,8 +99,8 @@ def test_what_each_cache_feeds_and_what_it_has_stored(tmp_path: Path, family: st
     for number, step in enumerate(steps(job(model, **SETTINGS, cache="delayed", refresh=4))):
         stored = set() if number % 4 == 0 else stored
         again = {i - 1 for i in step.open} if shift else set()
-        assert set(step.request.position.tolist()) == (set(range(whole)) - stored) | again
-        stored = set((step.row != cast(Any, asked.task).mask).nonzero().squeeze(1).tolist())
+        assert set(step.request.position.tolist()) == (set(range(end)) - stored) | again
+        stored = set((step.row != cast(Any, cached_job.task).mask).nonzero().squeeze(1).tolist())
         assert set(step.request.position[: step.request.num_to_cache].tolist()) <= stored
 
 

@@ -40,13 +40,13 @@ def test_runs_begin_with_what_may_not_be_seen() -> None:
 def test_policies_break_ties_by_position_and_always_choose() -> None:
     confidence = torch.tensor([0.5, 0.9, 0.9, 0.2])
     assert unmasking.top_confident(confidence, 1).tolist() == [False, True, False, False]
-    place = torch.arange(4)
-    above = unmasking.above_threshold(confidence, place, 0.95)
-    assert unmasking.above_threshold(confidence, place, 0.9).tolist() == [False, True, True, False]
+    positions = torch.arange(4)
+    above = unmasking.above_threshold(confidence, positions, 0.95)
+    assert unmasking.above_threshold(confidence, positions, 0.9).tolist() == [False, True, True, False]
     assert unmasking.at_least_one(above, confidence).tolist() == [False, True, False, False]
     assert unmasking.dynamic(confidence, 0.4, 2).tolist() == [True, True, True, False]
     assert unmasking.dynamic(confidence, 0.4, 4).tolist() == [True] * 4
-    assert [unmasking.schedule(8, 3, taken) for taken in range(3)] == [3, 3, 2]
+    assert [unmasking.schedule(8, 3, num_revealed) for num_revealed in range(3)] == [3, 3, 2]
 
 
 def on_every_kind(cases: Sequence[tuple[str, dict[str, object]]]) -> list[tuple[str, str, dict[str, object]]]:
@@ -67,18 +67,20 @@ CACHED: list[tuple[str, dict[str, object]]] = [
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("kind", "method", "values"), on_every_kind(CACHED), ids=str)
 def test_rows_behind_a_cache_equal_rows_of_whole_texts(kind: str, method: str, values: dict[str, object]) -> None:
-    asked = job(method, kind, model=tiny_diffusion_lm(kind, seed=int(kind == "shift")), **values)
-    models: dict[str, Any] = {"self": asked.model, "target": asked.model, "draft": asked.drafter}
-    whole = {role: WholeTexts(model.everything, MASK, int(asked.config.block)) for role, model in models.items()}
-    most, count = 0, 0
-    for request, probs, _ in passes(asked):
-        expected = whole[request.role](request, asked.config.temperature)
+    run_job = job(method, kind, model=tiny_diffusion_lm(kind, seed=int(kind == "shift")), **values)
+    models: dict[str, Any] = {"self": run_job.model, "target": run_job.model, "draft": run_job.drafter}
+    whole_texts = {
+        role: WholeTexts(model.everything, MASK, int(run_job.config.block)) for role, model in models.items()
+    }
+    max_error, count = 0, 0
+    for request, probs, _ in passes(run_job):
+        expected = whole_texts[request.role](request, run_job.config.temperature)
         if request.ahead:  # outputs of other rows for the next block are not used
             expected[:-1, -request.ahead :] = probs[:-1, -request.ahead :]
         torch.testing.assert_close(probs.log(), expected.log(), rtol=0, atol=3e-4)
-        most, count = max(most, len(request.tokens)), count + 1
+        max_error, count = max(max_error, len(request.tokens)), count + 1
     assert count > 1
-    assert (most > 1) == (method in ("psd", "lopa", "fdm-style") or values.get("verifier") == "exact")
+    assert (max_error > 1) == (method in ("psd", "lopa", "fdm-style") or values.get("verifier") == "exact")
 
 
 DRAWN: dict[str, object] = {"mode": "sample", "verdict": "ratio"}

@@ -89,31 +89,31 @@ def test_a_router_decides_at_its_threshold(values: dict[str, object], confidence
 )
 def test_scores_are_expected_drafts_less_the_cost(scoring: str, cost: float, confident: int, score: float) -> None:
     seen = view([1.0, 0.5], confident)
-    taken = routing.route(
+    decision = routing.route(
         settings(router="score", scoring=scoring, cost=cost), seen, routing.initial_state(settings(), CPU)
     )
-    assert float(taken.signals()["score"]) == score
-    assert float(taken.signals()["expected_accepted"]) == 1.5
-    assert bool(taken.verify) == (score >= 0)
-    assert taken.estimate().tolist() == [1.0, 0.5]
+    assert float(decision.signals()["score"]) == score
+    assert float(decision.signals()["expected_accepted"]) == 1.5
+    assert bool(decision.verify) == (score >= 0)
+    assert decision.estimate().tolist() == [1.0, 0.5]
 
 
 def test_nothing_is_decided_without_a_span() -> None:
     config = settings(router="bandit")
-    taken = routing.route(config, view([]), routing.initial_state(config, CPU))
-    assert not taken.verify
-    assert not taken.signals()
-    assert routing.update_state(taken, torch.tensor(1)) is taken.memory
+    decision = routing.route(config, view([]), routing.initial_state(config, CPU))
+    assert not decision.verify
+    assert not decision.signals()
+    assert routing.update_state(decision, torch.tensor(1)) is decision.memory
 
 
 def test_hysteresis_switches_late_both_ways() -> None:
     config = settings(router="hysteresis", switch_on=1.0, switch_off=0.5)
     memory, verified = routing.initial_state(config, CPU), []
     for score in (0.9, 1.0, 0.6, 0.5, 0.4, 0.9, 1.2, 0.0):
-        taken = routing.route(config, view([min(score, 1.0), max(score - 1.0, 0.0)]), memory)
-        memory = routing.update_state(taken, torch.tensor(1))
-        assert bool(memory.switch) == bool(taken.verify) == bool(taken.signals()["switch"])
-        verified.append(bool(taken.verify))
+        decision = routing.route(config, view([min(score, 1.0), max(score - 1.0, 0.0)]), memory)
+        memory = routing.update_state(decision, torch.tensor(1))
+        assert bool(memory.switch) == bool(decision.verify) == bool(decision.signals()["switch"])
+        verified.append(bool(decision.verify))
     assert verified == [False, True, True, True, False, False, True, False]
 
 
@@ -124,11 +124,11 @@ def test_the_bandit_takes_the_better_arm_unless_it_is_curious() -> None:
     memory = routing.RouterState(torch.tensor(False), visits, rewards)
     calm, curious = settings(router="bandit", exploration=0.0), settings(router="bandit", exploration=2.0)
     assert not decide(calm, view([0.5]), memory)
-    taken = routing.route(curious, view([0.5]), memory)
-    assert taken.verify
-    assert float(taken.signals()["bucket_visits"]) == 12
-    assert float(taken.signals()["bandit_mean"]) == 1.5
-    assert float(taken.signals()["bandit_bound"]) == pytest.approx(1.5 + 2 * math.sqrt(math.log(13) / 2))
+    decision = routing.route(curious, view([0.5]), memory)
+    assert decision.verify
+    assert float(decision.signals()["bucket_visits"]) == 12
+    assert float(decision.signals()["bandit_mean"]) == 1.5
+    assert float(decision.signals()["bandit_bound"]) == pytest.approx(1.5 + 2 * math.sqrt(math.log(13) / 2))
 
 
 def plain_choice(rewards: Sequence[Sequence[float]], t: int, beta: float) -> int:
@@ -145,10 +145,10 @@ def test_the_bandit_decides_as_its_formula_written_out(beta: float) -> None:
         memory = routing.initial_state(config, CPU)
         for t in range(1, 31):
             gained = chance.randint(1, 4)
-            taken = routing.route(config, view([0.5]), memory)
-            memory = routing.update_state(taken, torch.tensor(gained))
+            decision = routing.route(config, view([0.5]), memory)
+            memory = routing.update_state(decision, torch.tensor(gained))
             arm = plain_choice(rewards, t, beta)
-            assert bool(taken.verify) == bool(arm)
+            assert bool(decision.verify) == bool(arm)
             rewards[arm].append(gained / (1 + arm))
 
 
@@ -167,8 +167,8 @@ def test_the_bandit_decides_as_its_formula_written_out(beta: float) -> None:
 )
 def test_buckets(bins: str, count: int, progress: float, entropy: float, bucket: int) -> None:
     config = settings(router="bandit", bins=bins)
-    taken = routing.route(
+    decision = routing.route(
         config, view([0.5] * count, progress=progress, entropy=entropy), routing.initial_state(config, CPU)
     )
-    assert taken.signals()["bucket"] == bucket
-    assert len(taken.memory.visits) == math.prod(config.buckets)
+    assert decision.signals()["bucket"] == bucket
+    assert len(decision.memory.visits) == math.prod(config.buckets)

@@ -179,10 +179,10 @@ def test_dropping_a_draft_for_what_it_is_is_caught(monkeypatch: pytest.MonkeyPat
         unwanted = (window.x == 0) & (window.age > 0)
         ones = torch.ones_like(window.x)
         probs = torch.nn.functional.one_hot(ones, self.task.vocab_size).to(torch.float64)
-        kept = replace(
+        draws = replace(
             window, x=torch.where(unwanted, ones, window.x), q=torch.where(unwanted[:, None], probs, window.q)
         )
-        return proper(self, kept, done, iteration)
+        return proper(self, draws, done, iteration)
 
     monkeypatch.setattr(InitialDrafter, "fill", drop)
     assert defect(coupling="maximal") > WRONG
@@ -201,7 +201,7 @@ def test_seeded_samples_follow_the_joint() -> None:
         counts[tuple(tokens)] += 1
     joint = table.joint()
     common = [key for key in counts if joint[key] * CHAINS >= 5]
-    rest = [key for key in counts if key not in common]
-    observed = [*(counts[key] for key in common), sum(counts[key] for key in rest)]
-    expected = [*(joint[key] * CHAINS for key in common), sum(joint[key] for key in rest) * CHAINS]
+    others = [key for key in counts if key not in common]
+    observed = [*(counts[key] for key in common), sum(counts[key] for key in others)]
+    expected = [*(joint[key] * CHAINS for key in common), sum(joint[key] for key in others) * CHAINS]
     assert stats.chisquare(observed, expected).pvalue > 1e-4

@@ -25,9 +25,9 @@ def job(model: Any, prompt: str, method: str = "blockwise", **values: object) ->
 
 def endless(kind: str, seed: int = 0) -> TinyLM:
     """A model whose text never ends before the canvas does."""
-    made = tiny_diffusion_lm(kind, seed=seed)
-    traits = replace(made.kind, ends=())
-    return TinyLM(made._network, made._tokenizer, traits, made.card, made.device)
+    model = tiny_diffusion_lm(kind, seed=seed)
+    traits = replace(model.kind, ends=())
+    return TinyLM(model._network, model._tokenizer, traits, model.card, model.device)
 
 
 DECODERS: list[tuple[str, str, dict[str, object]]] = [
@@ -49,12 +49,12 @@ def test_blocks_are_decoded_as_a_loop_without_caches_does(
     attention, carries, left_off = "full" if kind == "full" else "blocks", kind == "shift" and part > 1, 0
     for model in (endless(kind), endless(kind, seed=1), tiny_diffusion_lm(kind, seed=2)):
         for prompt in PROMPTS:
-            asked, ends = job(model, prompt, method, **blocks, **values), model.kind.ends
+            run_job, ends = job(model, prompt, method, **blocks, **values), model.kind.ends
             plain = Released(
-                model.everything, asked.task.vocab_size, MASK, ends, attention=attention, shift=kind == "shift"
+                model.everything, run_job.task.vocab_size, MASK, ends, attention=attention, shift=kind == "shift"
             )
-            trace = finish(asked)
-            wanted = text(plain.decode(asked.task.prompt_ids, LENGTH, size, 0.4, part=part))
+            trace = finish(run_job)
+            wanted = text(plain.decode(run_job.task.prompt_ids, LENGTH, size, 0.4, part=part))
             assert text(trace.output.tokens) == wanted
             assert len(trace.steps) == plain.passes
             if carries:
@@ -67,17 +67,19 @@ def test_blocks_are_decoded_as_a_loop_without_caches_does(
 @pytest.mark.parametrize("method", ["editing", "psd", "lopa", "ete-style", "fdm-style"])
 def test_every_method_takes_a_blocks_first_token_from_the_pass_that_stores_the_block_before(method: str) -> None:
     tau = "threshold" if method == "editing" else "tau"
-    asked = RunRequest(method, endless("shift"), PROMPTS[0], settings={"block": "8", "length": LENGTH, tau: 0.4}).job()
-    count, met = len(cast(TextTask, asked.task).prompt_ids), 0
-    for request, _, decision in passes(asked):
-        places = (decision.position + count).tolist()
+    run_job = RunRequest(
+        method, endless("shift"), PROMPTS[0], settings={"block": "8", "length": LENGTH, tau: 0.4}
+    ).job()
+    count, met = len(cast(TextTask, run_job.task).prompt_ids), 0
+    for request, _, decision in passes(run_job):
+        positions = (decision.position + count).tolist()
         if request.num_to_cache == len(request.position):
             met += 1
-            assert places == [int(request.position[-1]) + 1]
-            assert places[0] % 8 == 0
+            assert positions == [int(request.position[-1]) + 1]
+            assert positions[0] % 8 == 0
             assert [list(Fate)[code].final for code in decision.resolve().fate.tolist()] == [True]
         else:
-            assert int(request.position[request.num_to_cache]) not in places
+            assert int(request.position[request.num_to_cache]) not in positions
     assert met >= 2
 
 

@@ -92,8 +92,8 @@ def test_ordinary_decoding_follows_the_target_and_drafts_alone_do_not() -> None:
     assert misfit(many(SAMPLES, method="continuous", model=model, parallel=math.prod(SHAPE)))[0] > 10
 
 
-def keep_what_follows_a_rejection(kept: Tensor) -> Tensor:
-    return torch.full((), len(kept) - 1)
+def keep_what_follows_a_rejection(mask: Tensor) -> Tensor:
+    return torch.full((), len(mask) - 1)
 
 
 def plain_draws(ratio: DensityRatio, *_: Any) -> Any:
@@ -275,13 +275,13 @@ def test_a_mixture_drafts_without_denoising_and_where_it_cannot_says_who_does() 
     assert {"noise_norm_target", "distance_squared"} <= numbers.keys()
     nobody = changed(job("cspd-block", drafter="mixture", model=load()), drafter=None)
     paper = changed(job("cspd"), config=make_config(Config, {"drafter": "mixture", "mode": "paper"}))
-    for wrong, said in (
+    for wrong, problem in (
         (job("cspd-block", drafter="mixture"), "'mixture' is for models that mix Gaussians.* small denoises"),
         (job("cspd", model=model, small=mixed), "mixes Gaussians, set drafter=mixture"),
         (paper, "drafter=mixture mixes several, use exact"),
         (nobody, "as patch-mixture for patch-target does; set drafter=small"),
     ):
-        with pytest.raises((ValueError, ModelError), match=said):
+        with pytest.raises((ValueError, ModelError), match=problem):
             Run(wrong)
 
 

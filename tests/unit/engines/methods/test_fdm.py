@@ -20,18 +20,18 @@ def open_in(request: Any, mask: int) -> torch.Tensor:
 
 
 def test_the_candidate_with_the_best_prospect_is_revealed() -> None:
-    asked = job("fdm-style", "full", k=3, tau=0.95)
-    mask = cast(Any, asked.task).mask
+    run_job = job("fdm-style", "full", k=3, tau=0.95)
+    mask = cast(Any, run_job.task).mask
     compared, before = 0, None
-    for request, probs, decision in passes(asked):
+    for request, probs, decision in passes(run_job):
         probs = probs.view(*request.tokens.shape[:1], len(request.output_index), -1)
         if len(request.tokens) > 1:
             entropies = torch.special.entr(probs).sum(-1)
             still = open_in(request, mask)
-            rest = [float(row[left].sum()) for row, left in zip(entropies, still, strict=True)]
+            entropies_left = [float(row[left].sum()) for row, left in zip(entropies, still, strict=True)]
             sure = before[1].amax(-1)[before[0]]
-            first = sorted(sure.tolist(), reverse=True)[: len(rest)]
-            scores = [torch.tensor(c).log().item() - h for c, h in zip(first, rest, strict=True)]
+            first = sorted(sure.tolist(), reverse=True)[: len(entropies_left)]
+            scores = [torch.tensor(c).log().item() - h for c, h in zip(first, entropies_left, strict=True)]
             assert int(decision.step_measures["winner"]) == scores.index(max(scores))
             compared += 1
         winner = int(decision.step_measures["winner"])

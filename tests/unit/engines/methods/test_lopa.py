@@ -47,10 +47,10 @@ def open_in(request: Any, mask: int) -> torch.Tensor:
 
 
 def test_the_branch_with_the_surest_rest_wins() -> None:
-    asked = job("lopa", k=3)
-    mask = cast(Any, asked.task).mask
+    run_job = job("lopa", k=3)
+    mask = cast(Any, run_job.task).mask
     compared = 0
-    for request, probs, decision in passes(asked):
+    for request, probs, decision in passes(run_job):
         probs = probs.view(*request.tokens.shape[:1], len(request.output_index), -1)
         still = open_in(request, mask)
         means = [

@@ -114,10 +114,14 @@ def test_rows_are_fed_where_they_pay_and_the_text_is_the_policys(kind: str, loop
         return sum(step.call.rows for step in trace.steps), len(trace.steps)
 
     plain = alone("greedy", kind)
-    (all_rows, fewest), (_, shared), (some_rows, some), (no_more, most) = (fed(cost) for cost in (0.0, 0.1, 0.4, 1.0))
-    assert max(fewest, shared + 1) <= some < most  # a block with all drafts may share its pass with the next one
+    (all_rows, fewest_rows), (_, shared), (some_rows, some_tokens), (no_more, full_tokens) = (
+        fed(cost) for cost in (0.0, 0.1, 0.4, 1.0)
+    )
+    assert (
+        max(fewest_rows, shared + 1) <= some_tokens < full_tokens
+    )  # a block with all drafts may share its pass with the next one
     assert all_rows > some_rows
-    assert no_more == most == len(plain.steps)  # no draft gains more than a pass
+    assert no_more == full_tokens == len(plain.steps)  # no draft gains more than a pass
 
 
 @pytest.mark.slow
@@ -135,8 +139,8 @@ def decode(model: Conditionals, method: str = "psd", **values: object) -> tuple[
     """Tokens and passes on a model given by tables, which answers equal rows equally, to the last bit."""
     config = make_config(METHODS[method].config, {"length": 8, "block": "8", **values})
     decoder = METHODS[method].decode(model.task, config, SeededRandom(0))
-    made, tokens = ended(run_passes(decoder, lambda request: model.forward(request).nan_to_num(0.0)))
-    return tokens.tolist(), len(made)
+    decisions, tokens = ended(run_passes(decoder, lambda request: model.forward(request).nan_to_num(0.0)))
+    return tokens.tolist(), len(decisions)
 
 
 @pytest.mark.one_quick
@@ -223,9 +227,9 @@ def test_every_draft_has_a_verdict_a_rank_and_a_level() -> None:
         fates = [step.fate[i] for i in judged]
         assert [step.numbers["rank"][i] for i in judged] == [i + 1 for i in judged]
         assert [step.numbers["level"][i] for i in judged] == [i + 1 for i in judged]
-        kept = fates.count(Fate.ACCEPTED)
-        rest = [Fate.REJECTED, *[Fate.DISCARDED] * len(fates)]
-        assert fates == [Fate.ACCEPTED] * kept + rest[: len(fates) - kept]
+        accepted = fates.count(Fate.ACCEPTED)
+        remaining = [Fate.REJECTED, *[Fate.DISCARDED] * len(fates)]
+        assert fates == [Fate.ACCEPTED] * accepted + remaining[: len(fates) - accepted]
         for i in judged:
             agrees = step.top is not None and step.top[i][0][0] == step.draft[i]
             assert agrees or step.fate[i] is not Fate.ACCEPTED
@@ -356,8 +360,8 @@ def test_exactly_wants_all_of_it() -> None:
 
 def chosen(rule: str, confidence: list[float], position: list[int] | None = None, threshold: float = 0.9) -> list[int]:
     values = torch.tensor(confidence, dtype=torch.float64)
-    place = torch.tensor(position or list(range(len(confidence))))
-    result = unmasking.at_least_one(unmasking.RULES[rule](values, place, threshold), values)
+    positions = torch.tensor(position or list(range(len(confidence))))
+    result = unmasking.at_least_one(unmasking.RULES[rule](values, positions, threshold), values)
     return result.nonzero().squeeze(1).tolist()
 
 
@@ -385,11 +389,11 @@ def test_many_rows_at_once_are_each_row_alone() -> None:
     rows = torch.rand(20, 6, generator=noise, dtype=torch.float64)
     rows[torch.rand(20, 6, generator=noise) < 0.3] = NOTHING
     rows[0] = NOTHING
-    place = torch.arange(6) * 3
+    positions = torch.arange(6) * 3
     for rule in unmasking.RULES.values():
-        together = unmasking.at_least_one(rule(rows, place, 0.8), rows)
+        together = unmasking.at_least_one(rule(rows, positions, 0.8), rows)
         for row, result in zip(rows, together, strict=True):
-            assert result.equal(unmasking.at_least_one(rule(row, place, 0.8), row))
+            assert result.equal(unmasking.at_least_one(rule(row, positions, 0.8), row))
             assert not (result & (row == NOTHING)).any()
             assert result.any() or (row == NOTHING).all()
 

@@ -53,8 +53,8 @@ def one_by_one(model: TinyLM, row: BlockSequence, filled: Tensor) -> Tensor:
     session = open_session([job(model=model, prompt="abcdeabcd")])
     session.logits({0: again.request_open_positions()})
     logits = []
-    for place in row.span.tolist():
-        position = torch.arange(row.block.start, place + (0 if row.task.shift else 1))
+    for draft_position in row.span.tolist():
+        position = torch.arange(row.block.start, draft_position + (0 if row.task.shift else 1))
         tokens = filled[position].clone()
         if not row.task.shift:
             tokens[-1] = MASK
@@ -83,8 +83,8 @@ def test_only_a_causal_cache_makes_verdicts_autoregressive(kind: str, layers: in
     model = tiny_diffusion_lm(kind, layers=layers)
     wanted = []
     cached, row, filled = judged(model, causal=True, layout="minimal")
-    for place in row.span.tolist():
-        ids = filled[:place] if kind == "shift" else torch.cat([filled[:place], torch.tensor([MASK])])
+    for position in row.span.tolist():
+        ids = filled[:position] if kind == "shift" else torch.cat([filled[:position], torch.tensor([MASK])])
         seen = torch.ones(len(ids), len(ids)).tril().bool()
         wanted.append(model.everything(ids, torch.arange(len(ids)), seen)[-1])
     reference = torch.stack(wanted)
@@ -143,7 +143,7 @@ def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: boo
 
 @pytest.mark.one_quick
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "sentence"),
     [
         ({"ar_cache": False}, "as their block sees them"),
         ({"mode": "greedy"}, "likely tokens are verified by p / q"),
@@ -154,9 +154,9 @@ def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: boo
         ({"verdict": "match"}, "only if it is the likeliest token"),
     ],
 )
-def test_what_is_said_to_deviate_does(values: dict[str, object], said: str) -> None:
+def test_what_is_said_to_deviate_does(values: dict[str, object], sentence: str) -> None:
     assert deviation(ToyBlockModel(2, seed=3), 3, **values) > 0.05
-    assert said in METHODS["s2d2"].deviation(make_config(Config, {"mode": "sample", "verdict": "ratio", **values}))
+    assert sentence in METHODS["s2d2"].deviation(make_config(Config, {"mode": "sample", "verdict": "ratio", **values}))
 
 
 @pytest.mark.slow
@@ -250,7 +250,7 @@ class Names(SeededRandom):
         self.met: Counter[tuple[str, int, int]] = Counter()
 
     def _uniform(self, draw: DrawKey) -> Tensor:
-        self.met.update((draw.purpose, draw.iteration, place) for place in draw.position.tolist())
+        self.met.update((draw.purpose, draw.iteration, position) for position in draw.position.tolist())
         return super()._uniform(draw)
 
 

@@ -58,9 +58,9 @@ def replay(model: TinyLM, row: BlockSequence, drafts: Drafts) -> Tensor:
     """Return the logits by one pass per draft over prompt and block, as the target itself would decode."""
     ids, logits = row.tokens[: row.block.stop].clone(), []
     block = torch.arange(len(ids)) // row.size
-    for place, token in zip(drafts.position.tolist(), drafts.token.tolist(), strict=True):
-        logits.append(model.everything(ids, torch.arange(len(ids)), block[:, None] >= block[None, :])[place])
-        ids[place] = token
+    for position, token in zip(drafts.position.tolist(), drafts.token.tolist(), strict=True):
+        logits.append(model.everything(ids, torch.arange(len(ids)), block[:, None] >= block[None, :])[position])
+        ids[position] = token
     return torch.stack(logits)
 
 
@@ -73,7 +73,7 @@ ORDER, TOKENS = [2, 0, 3, 1], [4, 7, 5, 9]
 
 
 @pytest.mark.parametrize(
-    ("verifier", "layers", "given", "exact"),
+    ("verifier", "layers", "known", "exact"),
     [
         *(("exact", layers, False, True) for layers in (1, 2, 4)),
         ("eq1", 1, False, True),
@@ -81,12 +81,12 @@ ORDER, TOKENS = [2, 0, 3, 1], [4, 7, 5, 9]
         *((verifier, layers, False, False) for verifier in ("eq1", "2L") for layers in (2, 4)),
     ],
 )
-def test_which_verifiers_are_the_target_token_by_token(verifier: str, layers: int, given: bool, exact: bool) -> None:
+def test_which_verifiers_are_the_target_token_by_token(verifier: str, layers: int, known: bool, exact: bool) -> None:
     model = tiny_diffusion_lm(layers=layers)
     row = begin(model)
-    if given:
+    if known:
         row.fill([row.block.start + 1], [6])
-    drafts = drafts_of(row, ORDER[: 3 if given else 4], TOKENS[: 3 if given else 4])
+    drafts = drafts_of(row, ORDER[: 3 if known else 4], TOKENS[: 3 if known else 4])
     apart = (slots(model, row, drafts, verifier) - replay(model, row, drafts)).abs().amax(1)
     assert apart.max() < 1e-4 if exact else apart[1:].min() > 1e-2
 
@@ -109,20 +109,20 @@ def test_whether_a_draft_reaches_its_own_verdict(verifier: str, layers: int) -> 
             assert moved.max() < 1e-5  # the last draft is seen by no copy
 
 
-@pytest.mark.parametrize("given", [{}, {1: 6}, {0: 4, 3: 9}])
+@pytest.mark.parametrize("known", [{}, {1: 6}, {0: 4, 3: 9}])
 @pytest.mark.parametrize(("verifier", "block"), [("2L", 1), *(("eq1", block) for block in (1, 2, 4, 8))])
 @pytest.mark.parametrize("layers", [2, 3, 4])
 def test_one_pass_judges_a_single_draft_exactly_in_a_block_of_any_size(
-    layers: int, verifier: str, block: int, given: dict[int, int]
+    layers: int, verifier: str, block: int, known: dict[int, int]
 ) -> None:
     """Among positions without drafts, final or open, which are in the block when gamma is below its size."""
     model = tiny_diffusion_lm(layers=layers)
     row = begin(model, block)
-    inside = {row.block.start + i: token for i, token in given.items() if i < block - 1}
-    for place, token in inside.items():
-        row.tokens[place] = token
-    for place in (row.open - row.block.start).tolist():
-        drafts = drafts_of(row, [place], [5])
+    inside = {row.block.start + i: token for i, token in known.items() if i < block - 1}
+    for position, token in inside.items():
+        row.tokens[position] = token
+    for position in (row.open - row.block.start).tolist():
+        drafts = drafts_of(row, [position], [5])
         judged, wanted = (
             logits[:, 3:].softmax(-1) for logits in (slots(model, row, drafts, verifier), replay(model, row, drafts))
         )
@@ -176,10 +176,10 @@ def test_the_ratio_in_draft_order_draws_the_targets_distribution(values: dict[st
 
 
 @pytest.mark.one_quick
-@pytest.mark.parametrize("rest", ["fallback", "truncate"])
+@pytest.mark.parametrize("position", ["fallback", "truncate"])
 @pytest.mark.parametrize(("gamma", "threshold"), [(1, 1.0), (2, 1.0), (3, 1.0), (3, 0.7), (3, 0.0)])
-def test_any_window_drafter_and_rest_keep_a_joint_distribution(gamma: int, threshold: float, rest: str) -> None:
-    models, values = pair(joint=True), {"gamma": gamma, "draft_threshold": threshold, "rest": rest}
+def test_any_window_drafter_and_rest_keep_a_joint_distribution(gamma: int, threshold: float, position: str) -> None:
+    models, values = pair(joint=True), {"gamma": gamma, "draft_threshold": threshold, "rest": position}
     probs = exact_distribution(decoder(models["target"].task, **values), by_role(models))
     table = models["target"].table
     assert largest_error(probs, {tuple(at.tolist()): float(table[tuple(at)]) for at in (table >= 0).nonzero()}) < EXACT
@@ -193,10 +193,10 @@ def surest_first(models: Mapping[str, ToyBlockModel], length: int, block: int) -
         while not rows["target"].ended:
             seen = {role: model.all_probs(rows[role].request_open_positions())[0] for role, model in models.items()}
             best = int(seen["draft"].amax(-1).argmax())
-            place = int(rows["target"].open[best])
-            weight *= float(seen["target"][best, tokens[place]])
+            position = int(rows["target"].open[best])
+            weight *= float(seen["target"][best, tokens[position]])
             for row in rows.values():
-                row.fill([place], [tokens[place]])
+                row.fill([position], [tokens[position]])
         probs[tokens] = weight
     return probs
 
@@ -217,13 +217,13 @@ def test_one_pass_verdicts_draw_the_targets_distribution_for_a_single_draft_only
 
 
 def test_where_nothing_deviates_nothing_is_said() -> None:
-    say = METHODS["simsd"].deviation
-    assert say(settings(mode="greedy", verdict="match", verifier="exact")) == ANY_ORDER
-    assert say(settings(block="1", gamma=0, verifier="2L")) == ""
-    assert say(settings(gamma=1, order="position")) == ANY_ORDER
-    assert "verified in one pass" in say(settings())
-    assert "left to right" in say(settings(order="position"))
-    assert "other positions than the drafts" in say(settings(rope_copy=False))
+    deviation = METHODS["simsd"].deviation
+    assert deviation(settings(mode="greedy", verdict="match", verifier="exact")) == ANY_ORDER
+    assert deviation(settings(block="1", gamma=0, verifier="2L")) == ""
+    assert deviation(settings(gamma=1, order="position")) == ANY_ORDER
+    assert "verified in one pass" in deviation(settings())
+    assert "left to right" in deviation(settings(order="position"))
+    assert "other positions than the drafts" in deviation(settings(rope_copy=False))
 
 
 @pytest.mark.slow
@@ -233,9 +233,11 @@ def test_who_drafts_for_itself_is_always_right_and_writes_its_own_greedy_text() 
     assert trace.summary.acceptance == 1.0
     assert trace.draft_model == trace.model
     texts = {
-        (gamma, rest): finish(job(drafter="itself", verifier="exact", gamma=gamma, rest=rest)).output.tokens
+        (gamma, rest_policy): finish(
+            job(drafter="itself", verifier="exact", gamma=gamma, rest=rest_policy)
+        ).output.tokens
         for gamma in (1, 2, 4)
-        for rest in ("fallback", "truncate")
+        for rest_policy in ("fallback", "truncate")
     }
     assert len(set(texts.values())) == 1
 
@@ -272,11 +274,11 @@ def test_nothing_is_drafted_behind_an_end() -> None:
 
 def test_an_end_that_stands_in_the_prompt_ends_no_text() -> None:
     row = BlockSequence(cast(TextTask, tiny_diffusion_lm().make_task("abc", settings(block="8"))), 8)
-    places = list(range(row.prompt_length, 8))
+    positions = list(range(row.prompt_length, 8))
     row.tokens[1] = END
-    assert 0 < row.prompt_length < 6 and row.before_end(row.tokens).tolist() == places
+    assert 0 < row.prompt_length < 6 and row.before_end(row.tokens).tolist() == positions
     row.tokens[6] = END
-    assert row.before_end(row.tokens).tolist() == places[:-2]
+    assert row.before_end(row.tokens).tolist() == positions[:-2]
 
 
 def test_sure_drafts_share_a_pass() -> None:

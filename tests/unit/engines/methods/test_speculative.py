@@ -39,9 +39,9 @@ def enumerated(
 def test_it_is_lossless(drafter: str, values: dict[str, Any]) -> None:
     for length, vocabulary in ((4, 2), (3, 3)):
         target, small = (Table(length, vocabulary, seed=seed) for seed in (1, 7))
-        own = target if drafter == "itself" else small
-        few = values | {"gamma": min(values["gamma"], length - 1)}
-        assert largest_error(enumerated(target, own, drafter=drafter, **few), target.joint()) < EXACT
+        drafting = target if drafter == "itself" else small
+        fitting = values | {"gamma": min(values["gamma"], length - 1)}
+        assert largest_error(enumerated(target, drafting, drafter=drafter, **fitting), target.joint()) < EXACT
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,13 @@ SAME_NOISE: tuple[tuple[str, dict[str, object]], ...] = (
 
 @pytest.mark.parametrize(("method", "values"), SAME_NOISE, ids=str)
 def test_with_the_same_noise_tokens_are_those_of_ordinary_decoding(method: str, values: dict[str, object]) -> None:
-    usual, own = decode_toy_raster("ar", same_noise=True), decode_toy_raster(method, same_noise=True, **values)
-    check(own)
-    assert own.output.tokens == usual.output.tokens != decode_toy_raster("ar").output.tokens
-    assert method == "speculative" or own.summary.forwards < usual.summary.forwards / 2
+    baseline, accelerated = (
+        decode_toy_raster("ar", same_noise=True),
+        decode_toy_raster(method, same_noise=True, **values),
+    )
+    check(accelerated)
+    assert accelerated.output.tokens == baseline.output.tokens != decode_toy_raster("ar").output.tokens
+    assert method == "speculative" or accelerated.summary.forwards < baseline.summary.forwards / 2
 
 
 def test_groups_and_the_same_noise_do_not_go_together() -> None:

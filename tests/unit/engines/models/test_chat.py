@@ -88,25 +88,25 @@ def answer(network: Any, ids: list[int], end: int) -> list[int]:
     return tokens[: tokens.index(end) + 1] if end in tokens else tokens
 
 
-@pytest.mark.parametrize("place", ["object", "folder"])
+@pytest.mark.parametrize("source", ["object", "folder"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_ids_are_the_templates_and_greedy_text_is_generates(kind: str, place: str, tmp_path: Path) -> None:
+def test_ids_are_the_templates_and_greedy_text_is_generates(kind: str, source: str, tmp_path: Path) -> None:
     network, tokenizer = pair(kind)
-    given: dict[str, Any] = {"target": network, "tokenizer": tokenizer}
-    if place == "folder":
-        given = {"model": written(tmp_path, kind)}
+    options: dict[str, Any] = {"target": network, "tokenizer": tokenizer}
+    if source == "folder":
+        options = {"model": written(tmp_path, kind)}
     turns = [{"role": "user", "content": PROMPT}]
     ids = tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
-    trace = ds.run("ar", prompt=PROMPT, top_k=1, length=LENGTH, **given)
+    trace = ds.run("ar", prompt=PROMPT, top_k=1, length=LENGTH, **options)
     text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
     assert (trace.prompt, trace.rendered) == (PROMPT, text)
-    job = RunRequest("ar", given.get("model", network), PROMPT, tokenizer=given.get("tokenizer"), local=True).job()
+    job = RunRequest("ar", options.get("model", network), PROMPT, tokenizer=options.get("tokenizer"), local=True).job()
     assert list(job.task.prompt_ids) == ids
     wanted = answer(network, ids, tokenizer.eos_token_id)
     assert list(trace.output.tokens)[: len(wanted)] == wanted
-    lookup = ds.run("speculative", prompt=PROMPT, top_k=1, length=LENGTH, drafter="lookup", **given)
+    lookup = ds.run("speculative", prompt=PROMPT, top_k=1, length=LENGTH, drafter="lookup", **options)
     assert lookup.output.text == trace.output.text
-    if place == "folder":
+    if source == "folder":
         lean = isinstance(job.model._network, LeanCausalLM)
         assert lean == (kind in ("llama", "qwen2", "qwen3"))
 
@@ -114,13 +114,13 @@ def test_ids_are_the_templates_and_greedy_text_is_generates(kind: str, place: st
 @pytest.mark.parametrize("kind", ["qwen3", "phi3"])
 def test_turns_a_system_turn_and_plain_text(kind: str, tmp_path: Path) -> None:
     network, tokenizer = pair(kind)
-    for given in ({"target": network, "tokenizer": tokenizer}, {"model": written(tmp_path, kind)}):
-        given |= {"top_k": 1, "length": LENGTH}
+    for options in ({"target": network, "tokenizer": tokenizer}, {"model": written(tmp_path, kind)}):
+        options |= {"top_k": 1, "length": LENGTH}
         system = {"role": "system", "content": "be short"}
-        turns = ds.run("ar", messages=TURNS, system="be short", **given)
+        turns = ds.run("ar", messages=TURNS, system="be short", **options)
         text = tokenizer.apply_chat_template([system, *TURNS], add_generation_prompt=True, tokenize=False)
         assert (turns.prompt, turns.rendered) == ("the other?", text)
-        plain = ds.run("ar", prompt=PROMPT, chat=False, **given)
+        plain = ds.run("ar", prompt=PROMPT, chat=False, **options)
         wanted = answer(network, tokenizer(PROMPT)["input_ids"], tokenizer.eos_token_id)
         assert list(plain.output.tokens)[: len(wanted)] == wanted and not plain.rendered
     by_ids = ds.run("ar", target=network, top_k=1, length=LENGTH, **tokenizer(PROMPT, return_tensors="pt"))
@@ -130,10 +130,10 @@ def test_turns_a_system_turn_and_plain_text(kind: str, tmp_path: Path) -> None:
 def test_a_tokenizer_without_a_template_reads_plain_text_and_chatml_when_asked() -> None:
     network, tokenizer = pair("qwen2")
     bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, eos_token="<|im_end|>")
-    given: dict[str, Any] = {"target": network, "tokenizer": bare, "prompt": PROMPT, "length": 8}
-    assert not ds.run("ar", **given).rendered
-    asked = ds.run("ar", chat=True, **given)
-    assert asked.rendered == f"<|im_start|>user\n{PROMPT}<|im_end|>\n<|im_start|>assistant\n"
+    options: dict[str, Any] = {"target": network, "tokenizer": bare, "prompt": PROMPT, "length": 8}
+    assert not ds.run("ar", **options).rendered
+    record = ds.run("ar", chat=True, **options)
+    assert record.rendered == f"<|im_start|>user\n{PROMPT}<|im_end|>\n<|im_start|>assistant\n"
 
 
 def test_the_sampling_of_a_generation_config_is_a_preset(tmp_path: Path) -> None:
@@ -152,12 +152,12 @@ def test_the_sampling_of_a_generation_config_is_a_preset(tmp_path: Path) -> None
         ds.run("ar", model=str(folder), prompt=PROMPT, preset="generation_config")
     with pytest.raises(ConfigError, match=r"'toy-raster' has no generation_config.json; leave it out"):
         ds.run("ar", model="toy-raster", preset="generation_config")
-    given: dict[str, Any] = {"target": network, "tokenizer": tokenizer, "prompt": PROMPT}
-    assert ds.run("ar", preset="generation_config", length=8, **given).config["top_k"] == 1
+    options: dict[str, Any] = {"target": network, "tokenizer": tokenizer, "prompt": PROMPT}
+    assert ds.run("ar", preset="generation_config", length=8, **options).config["top_k"] == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("options", "problem"),
     [
         ({"prompt": PROMPT, "system": "be short"}, r"chat: the chat template of .* refuses these turns \(System role"),
         ({"prompt": "a " * 300}, r"prompt: the prompt has \d+ tokens, and .* has room for 246 plus an answer of 10"),
@@ -172,10 +172,10 @@ def test_the_sampling_of_a_generation_config_is_a_preset(tmp_path: Path) -> None
     ],
     ids=str,
 )
-def test_what_cannot_be_put_is_said_in_a_sentence(given: dict[str, Any], problem: str) -> None:
+def test_what_cannot_be_put_is_said_in_a_sentence(options: dict[str, Any], problem: str) -> None:
     network, tokenizer = pair("gemma")
     with pytest.raises(ValueError, match=problem) as caught:
-        ds.run("ar", target=network, tokenizer=tokenizer, **{"length": 10} | given)
+        ds.run("ar", target=network, tokenizer=tokenizer, **{"length": 10} | options)
     assert "\n" not in str(caught.value)
 
 

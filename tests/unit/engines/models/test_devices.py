@@ -26,16 +26,16 @@ PASSES = 6
 
 
 @pytest.fixture
-def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
+def device_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
     """Every device except the CPU is the fake one; yields the requested names."""
-    asked: list[str | None] = []
+    names: list[str | None] = []
 
     def resolved(device: str | None = None) -> str:
-        asked.append(device)
+        names.append(device)
         return "cpu" if device == "cpu" else elsewhere.NAME
 
     monkeypatch.setattr(catalog, "resolve_devices", resolved)
-    yield asked
+    yield names
 
 
 def start(method: str, model_id: str, device: str | None) -> Run:
@@ -49,7 +49,7 @@ MODEL_OF |= {name: "text-target" for name, method in METHODS.items() if method.f
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("there")
+@pytest.mark.usefixtures("device_names")
 def test_a_benchmark_judges_pictures_on_the_host() -> None:
     with elsewhere.device():
         jobs = [RunRequest("continuous", "patch-draft", prompt).job() for prompt in ("a cat at night", "an owl")]
@@ -58,30 +58,30 @@ def test_a_benchmark_judges_pictures_on_the_host() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "model"), [("scd", "text-draft"), *MODEL_OF.items()])
-@pytest.mark.usefixtures("there")
+@pytest.mark.usefixtures("device_names")
 def test_a_method_keeps_to_its_models_device(method: str, model: str) -> None:
     """No operation mixes devices, each pass reads once, and the tokens are those of the CPU."""
-    with elsewhere.device() as there:
+    with elsewhere.device() as device:
         run = start(method, model, None)
-        there.reads.clear()
+        device.reads.clear()
         passes = list(islice(run.passes(), PASSES))
-        assert there.reads == {"_to_copy": len(passes)}
+        assert device.reads == {"_to_copy": len(passes)}
         steps = run._sequence.steps
-    usual = list(islice(start(method, model, "cpu"), PASSES))
-    assert [step.position for step in steps] == [step.position for step in usual]
-    numbers, expected = ([value for step in one for value in tree_leaves(step.token)] for one in (steps, usual))
+    on_cpu = list(islice(start(method, model, "cpu"), PASSES))
+    assert [step.position for step in steps] == [step.position for step in on_cpu]
+    numbers, expected = ([value for step in one for value in tree_leaves(step.token)] for one in (steps, on_cpu))
     assert numbers == pytest.approx(expected, abs=1e-4)  # vectors differ by rounding
 
 
 def test_the_device_elsewhere_refuses_and_counts() -> None:
-    with elsewhere.device() as there:
+    with elsewhere.device() as device:
         x = torch.tensor([1.0, 2.0], device=elsewhere.NAME)
         with pytest.raises(RuntimeError, match="two devices"):
             x + torch.ones(2)
         with pytest.raises(RuntimeError, match="two devices"):
             torch.ones(2)[torch.tensor([0], device=elsewhere.NAME)]
         assert x[torch.tensor([1])].tolist() == [2.0] and (x + torch.tensor(1.0)).sum().item() == 5.0
-        assert there.reads == {"_to_copy": 1, "_local_scalar_dense": 1}
+        assert device.reads == {"_to_copy": 1, "_local_scalar_dense": 1}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("asked", "problem"),
+    ("name", "problem"),
     [
         ("cuda:0,gpu", "'gpu' in 'cuda:0,gpu' is not a device; use cpu, cuda:N or mps, each once"),
         ("cpu,auto", "'auto' in 'cpu,auto' is not a device"),
@@ -133,18 +133,20 @@ def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         ("cpu,cuda:7", "'cuda:7' is not available here"),
     ],
 )
-def test_several_devices_are_named_each_once(asked: str, problem: str) -> None:
+def test_several_devices_are_named_each_once(name: str, problem: str) -> None:
     with pytest.raises((ConfigError, ModelError), match=f"^device: {problem}"):
-        devices.resolve_devices(asked)
+        devices.resolve_devices(name)
 
 
 @pytest.mark.slow
-def test_the_command_line_runs_and_drafts_on_one_device(there: list[str | None], tmp_path: Path) -> None:
+def test_the_command_line_runs_and_drafts_on_one_device(device_names: list[str | None], tmp_path: Path) -> None:
     target = tmp_path / "t.json"
     command = ["run", "speculative", "--model", "toy-raster", "--prompt", "", "-o", str(target), "--device", "cuda:1"]
     with elsewhere.device():
         assert main(command) == 0
-    assert there[0] == "cuda:1" and set(there[1:]) == {elsewhere.NAME}, "the drafter goes where its target is"
+    assert device_names[0] == "cuda:1" and set(device_names[1:]) == {elsewhere.NAME}, (
+        "the drafter goes where its target is"
+    )
     assert read(target).environment.device.startswith(elsewhere.NAME)
 
 

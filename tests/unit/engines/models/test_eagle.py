@@ -56,20 +56,20 @@ def plain(vocabulary: int, seed: int = 0) -> Any:
 def network(vocabulary: int, rows: int, seed: int = 0) -> Eagle:
     target = plain(vocabulary, seed)
     torch.manual_seed(seed + 1)
-    made = Eagle(target.config, EagleSize(TAPS, 24, rows))
-    inherit(made, target)
+    eagle = Eagle(target.config, EagleSize(TAPS, 24, rows))
+    inherit(eagle, target)
     with torch.no_grad():
-        for weight in made.parameters():
+        for weight in eagle.parameters():
             weight += 0.1 * torch.randn_like(weight)
-    return made.eval().requires_grad_(False)
+    return eagle.eval().requires_grad_(False)
 
 
 def pair(vocabulary: int, rows: int, seed: int = 0) -> tuple[CausalCheckpoint, EagleDrafter]:
     """A target, and its drafter, which knows the first `rows` tokens."""
     card = {"card": eagle.ModelCard(id="tiny"), "device": torch.device("cpu"), "longest": 128, "ends": ()}
     target = CausalCheckpoint(deepcopy(plain(vocabulary, seed)), Alphabet(vocabulary), **card)
-    own = EagleHead(network(vocabulary, rows, seed), target._network)
-    return target, EagleDrafter(own, target, eagle.ModelCard(id="tiny-eagle"), 1)
+    head = EagleHead(network(vocabulary, rows, seed), target._network)
+    return target, EagleDrafter(head, target, eagle.ModelCard(id="tiny-eagle"), 1)
 
 
 def job(models: tuple[CausalCheckpoint, EagleDrafter], prompt: str = PROMPT, seed: int = 0, **values: Any) -> Job:
@@ -80,16 +80,16 @@ def job(models: tuple[CausalCheckpoint, EagleDrafter], prompt: str = PROMPT, see
 def branches(one: Job) -> tuple[Callable[[Any], Any], Callable[[Any], Tensor]]:
     """A decoder for each branch, and its session's answers; those to requests that another branch made are known."""
     known: dict[tuple[str, ...], Tensor] = {}
-    session, asked, waiting = [open_session([one])], list[str](), list[Any]()
+    session, prompts, waiting = [open_session([one])], list[str](), list[Any]()
 
     def make(chance: Any) -> Any:
-        session[0], asked[:], waiting[:] = open_session([one]), [], []
+        session[0], prompts[:], waiting[:] = open_session([one]), [], []
         return one.method.decode(one.task, one.config, chance)
 
     def answer(request: Any) -> Tensor:
-        asked.append(repr(request))
+        prompts.append(repr(request))
         waiting.append(request)
-        key = tuple(asked)
+        key = tuple(prompts)
         if key not in known:
             for each in waiting:
                 known[key] = session[0].forward({0: each}, one.config, lambda *_: None)[0].value
@@ -114,13 +114,13 @@ def branches(one: Job) -> tuple[Callable[[Any], Any], Callable[[Any], Tensor]]:
 def test_it_is_lossless_at_every_temperature(drafter: str, values: dict[str, Any]) -> None:
     """All branches of a run of networks; p is that of ordinary decoding, bit by bit, once it is seen to be that."""
     for vocabulary, rows, length in ((2, 2, 4), (3, 2, 3)):
-        few = values | {"gamma": min(values["gamma"], length - 1)}
-        one = job(pair(vocabulary, rows), drafter=drafter, length=length, **few)
+        fitting = values | {"gamma": min(values["gamma"], length - 1)}
+        one = job(pair(vocabulary, rows), drafter=drafter, length=length, **fitting)
         law = laws(one, vocabulary)
-        make, ask = branches(one)
+        make, waits = branches(one)
 
-        def answer(request: Any, ask: Any = ask, law: Any = law) -> Tensor:
-            probs: Tensor = ask(request)
+        def answer(request: Any, waits: Any = waits, law: Any = law) -> Tensor:
+            probs: Tensor = waits(request)
             if request.role == "draft":
                 return probs
             tokens = tuple(request.tokens.tolist())
@@ -165,7 +165,7 @@ def test_texts_of_smollm2_follow_its_distribution_with_the_drafter_that_ships() 
     for _ in range(3):
         texts = {(*text, token): p * q for text, p in texts.items() for token, q in law(text).items()}
     probs = exact_distribution(*branches(one))
-    found = {text: sum(p for whole, p in probs.items() if whole[:3] == text) for text in texts}
+    found = {text: sum(p for text_found, p in probs.items() if text_found[:3] == text) for text in texts}
     assert largest_error(found, texts) < 10 * CLOSE
 
 
@@ -182,19 +182,19 @@ def test_greedy_texts_are_those_of_ordinary_decoding(drafter: str, vocabulary: i
     for seed in range(3):
         models = pair(vocabulary, vocabulary // 2, seed)
         one = job(models, seed=seed, drafter=drafter, gamma=4, top_k=1, length=32)
-        usual = RunRequest("ar", models[0], PROMPT, settings={"top_k": 1, "length": 32}).job()
-        assert torch.equal(*(decoded([each])[0] for each in (one, usual)))
+        baseline = RunRequest("ar", models[0], PROMPT, settings={"top_k": 1, "length": 32}).job()
+        assert torch.equal(*(decoded([each])[0] for each in (one, baseline)))
         judged += finish(one).summary.judged
     assert judged > 20
 
 
-@pytest.mark.parametrize(("adaptive", "own", "longest"), [(False, {2}, 5), (True, {1, 2}, 11)])
-def test_lookups_have_a_draft_length_of_their_own(adaptive: bool, own: set[int], longest: int) -> None:
+@pytest.mark.parametrize(("adaptive", "lengths", "longest"), [(False, {2}, 5), (True, {1, 2}, 11)])
+def test_lookups_have_a_draft_length_of_their_own(adaptive: bool, lengths: set[int], longest: int) -> None:
     values = {"drafter": "lookup-eagle", "gamma": 2, "lookup_gamma": 5, "length": 64, "adaptive": adaptive}
     steps = finish(job(pair(3, 2), **values)).steps
     drafted = {i: step.signals["window"] for i, step in enumerate(steps) if step.call.role == "target"}
     by_eagle = {i: count for i, count in drafted.items() if i and steps[i - 1].call.role == "draft"}
-    assert set(by_eagle.values()) == own and len(by_eagle) < len(drafted) - 2
+    assert set(by_eagle.values()) == lengths and len(by_eagle) < len(drafted) - 2
     assert max(drafted.values()) == longest
 
 
@@ -204,7 +204,7 @@ def test_drafts_are_those_that_training_unrolls(drafter: str, packed: bool, monk
     """After rejections and looked-up tokens: equal to the plain network on whole texts."""
     if packed:
         monkeypatch.setattr(lean_module, "LARGE", 0)
-    target, own = plain(8), network(8, 6)
+    target, eagle = plain(8), network(8, 6)
     one = job(pair(8, 6), seed=3, drafter=drafter, gamma=STEPS, length=48)
     compared, verified = set[int](), 0
     for request, probs, _ in passes(one):
@@ -220,9 +220,9 @@ def test_drafts_are_those_that_training_unrolls(drafter: str, packed: bool, monk
             ids = torch.cat([text, text[:1]])[None]  # one more position, to be verified
             wanted = torch.ones_like(ids, dtype=torch.bool)
             padded = torch.nn.functional.pad(states, (0, 0, 0, 1))
-            logits = list(drafts(own, target.model.embed_tokens.weight, (ids, padded, wanted)))[depth][0]
+            logits = list(drafts(eagle, target.model.embed_tokens.weight, (ids, padded, wanted)))[depth][0]
         expected = torch.zeros(8, dtype=torch.float64)
-        expected[own.ids.long()] = logits[verified - 1].double().softmax(-1)
+        expected[eagle.ids.long()] = logits[verified - 1].double().softmax(-1)
         torch.testing.assert_close(probs[0], expected, rtol=0, atol=1e-4)
         compared.add(depth)
     assert compared == set(range(STEPS))

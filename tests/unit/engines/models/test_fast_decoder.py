@@ -50,9 +50,9 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 
 def native(kind: str = "qwen3", **changed: Any) -> Any:
-    made, own = KINDS[kind]
+    build, options = KINDS[kind]
     torch.manual_seed(0)
-    model = made(made.config_class(**SIZES | own | changed)).eval().requires_grad_(False)
+    model = build(build.config_class(**SIZES | options | changed)).eval().requires_grad_(False)
     for name, weight in model.named_parameters():
         torch.nn.init.normal_(weight, 1.0 if "norm" in name and "bias" not in name else 0.0, 0.3)
     return model
@@ -73,8 +73,8 @@ def passes(model: Any, ids: torch.Tensor, rows: int) -> list[torch.Tensor]:
         slots.end, slots.contiguous = end, slice(first, end)
         mask = torch.zeros(rows, 1, end - first, end)
         mask.masked_fill_(torch.arange(end) > positions[:, None, :, None], torch.finfo(torch.float32).min)
-        asked = {"position_ids": positions, "attention_mask": mask, "past_key_values": cache, "use_cache": True}
-        states.append(model(input_ids=ids[:, first:end], **asked).last_hidden_state)
+        arguments = {"position_ids": positions, "attention_mask": mask, "past_key_values": cache, "use_cache": True}
+        states.append(model(input_ids=ids[:, first:end], **arguments).last_hidden_state)
     return states
 
 
@@ -92,46 +92,48 @@ def test_a_cache_that_is_written_over_gives_the_states_of_the_native_model(
 
 
 @pytest.mark.parametrize("linear", [Linear, PackedLinear, CachedLinear])
-@pytest.mark.parametrize("given", ["ids", "embedded"])
+@pytest.mark.parametrize("backend", ["ids", "embedded"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_a_cache_attention_is_causal(kind: str, given: str, linear: type[Linear]) -> None:
+def test_without_a_cache_attention_is_causal(kind: str, backend: str, linear: type[Linear]) -> None:
     model, ids = native(kind), torch.arange(LENGTH)[None] % 11
-    inputs = {"input_ids": ids} if given == "ids" else {"inputs_embeds": model.model.embed_tokens(ids)}
-    place = torch.arange(LENGTH)[None]
+    inputs = {"input_ids": ids} if backend == "ids" else {"inputs_embeds": model.model.embed_tokens(ids)}
+    positions = torch.arange(LENGTH)[None]
     with torch.inference_mode():
-        whole = model.model(**inputs, position_ids=place, use_cache=False, output_hidden_states=True)
-        states, tapped, _ = made_lean(model, linear)(**inputs, position_ids=place, taps=(0, 1))
-    torch.testing.assert_close(states, whole.last_hidden_state, **CLOSE)
-    torch.testing.assert_close([*tapped], [*whole.hidden_states[1:3]], **UNNORMED)
+        outputs = model.model(**inputs, position_ids=positions, use_cache=False, output_hidden_states=True)
+        states, tapped, _ = made_lean(model, linear)(**inputs, position_ids=positions, taps=(0, 1))
+    torch.testing.assert_close(states, outputs.last_hidden_state, **CLOSE)
+    torch.testing.assert_close([*tapped], [*outputs.hidden_states[1:3]], **UNNORMED)
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["packed", "without oneDNN's operators"])
+@pytest.mark.parametrize("with_mask", [True, False], ids=["packed", "without oneDNN's operators"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_causal_model_says_what_the_native_one_says(kind: str, there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_causal_model_says_what_the_native_one_says(
+    kind: str, with_mask: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, ids = native(kind), torch.arange(LENGTH)[None] % 11
     with torch.inference_mode():
-        whole = model(ids, output_hidden_states=True)
-    if not there:
+        outputs = model(ids, output_hidden_states=True)
+    if not with_mask:
         monkeypatch.setattr(PackedLinear, "__call__", lambda *_: torch.ops.mkldnn.gone())
     monkeypatch.setattr(lean_module, "LARGE", 0)
     packs.cache_clear()
     one, cache = LeanCausalLM(deepcopy(model)), SlotCache(LAYERS, LENGTH)
     packs.cache_clear()
-    assert type(one._head) is (PackedLinear if there else Linear)
+    assert type(one._head) is (PackedLinear if with_mask else Linear)
     with torch.inference_mode():
-        for first, end, kept in ((0, 9, 9), (9, 10, 1), (10, 18, 8), (18, 20, 2), (18, 24, 6)):
+        for first, end, num_kept in ((0, 9, 9), (9, 10, 1), (10, 18, 8), (18, 20, 2), (18, 24, 6)):
             cache.crop(first - cache.get_seq_length())
-            made = one(ids[:, first:end], cache, kept, taps=(LAYERS - 2,))
-            torch.testing.assert_close(made.logits[0], whole.logits[0, end - kept : end], **UNNORMED)
-            torch.testing.assert_close(made.tapped[0], whole.hidden_states[LAYERS - 1][:, first:end], **UNNORMED)
+            result = one(ids[:, first:end], cache, num_kept, taps=(LAYERS - 2,))
+            torch.testing.assert_close(result.logits[0], outputs.logits[0, end - num_kept : end], **UNNORMED)
+            torch.testing.assert_close(result.tapped[0], outputs.hidden_states[LAYERS - 1][:, first:end], **UNNORMED)
 
 
 def test_a_packed_row_does_not_depend_on_how_many_there_are() -> None:
     torch.manual_seed(0)
     packed, x = PackedLinear(torch.randn(96, 64)), torch.randn(9, 64)
-    whole = packed(x)
+    rows = packed(x)
     for count in (1, 2, 5):
-        assert torch.equal(packed(packed.padded(x[:count]))[:count], whole[:count])
+        assert torch.equal(packed(packed.padded(x[:count]))[:count], rows[:count])
 
 
 def test_a_single_row_is_read_as_the_weights_lie_where_a_cache_holds_them() -> None:
@@ -159,12 +161,12 @@ def test_another_kind_of_layer_stays_as_it_is(kind: str, changed: dict[str, Any]
 
 def by_layers(head: heads.DiffusionHead, x: torch.Tensor, t: float, condition: torch.Tensor) -> list[torch.Tensor]:
     """Return the outputs of MAR's head, layer by layer as in its paper's code."""
-    told, hidden = head.time_embed(torch.full((len(x),), t)) + head.cond_embed(condition), head.input_proj(x)
+    embedded, hidden = head.time_embed(torch.full((len(x),), t)) + head.cond_embed(condition), head.input_proj(x)
     layers: list[Any] = [*head.res_blocks]
     for layer in layers:
-        shift, scale, gate = layer.adaLN_modulation(told).chunk(3, -1)
+        shift, scale, gate = layer.adaLN_modulation(embedded).chunk(3, -1)
         hidden = hidden + gate * layer.mlp(layer.in_ln(hidden) * (1 + scale) + shift)
-    shift, scale = head.final_layer.adaLN_modulation(told).chunk(2, -1)
+    shift, scale = head.final_layer.adaLN_modulation(embedded).chunk(2, -1)
     normed = torch.nn.functional.layer_norm(hidden, hidden.shape[-1:], eps=1e-6)
     return list(head.final_layer.linear(normed * (1 + scale) + shift).chunk(2, -1))
 

@@ -83,8 +83,8 @@ BROKEN: dict[str, tuple[Callable[[], bytes], str]] = {
 
 @pytest.mark.parametrize("kind", BROKEN)
 def test_what_is_no_clip_is_refused_in_one_sentence(kind: str) -> None:
-    make, said = BROKEN[kind]
-    with pytest.raises(ConfigError, match=said) as caught:
+    make, problem = BROKEN[kind]
+    with pytest.raises(ConfigError, match=problem) as caught:
         read_clip(make())
     text = str(caught.value)
     assert text.startswith("clip: ") and text.endswith(".") and "\n" not in text

@@ -60,10 +60,10 @@ def test_every_iteration_keeps_its_bounds(values: dict[str, object]) -> None:
 @pytest.mark.parametrize("values", COUPLINGS, ids=lambda v: v["coupling"])
 def test_a_survivors_distribution_is_the_one_that_just_judged_it(values: dict[str, object]) -> None:
     """Catches a stale q at once: q of a draft equals the p its position had an iteration before."""
-    asked = job("scd", window=9, **values)
+    run_job = job("scd", window=9, **values)
     before: dict[int, Tensor] = {}
     checked = 0
-    for _, probs, decision in passes(asked):
+    for _, probs, decision in passes(run_job):
         for i, position in enumerate(decision.position[: len(decision.draft)].tolist()):
             if decision.resolve().measures["age"][i] > 0:
                 assert torch.equal(decision.q[i], before[position])
@@ -80,14 +80,14 @@ def test_independent_positions_accept_every_seasoned_draft() -> None:
 
 
 def test_attention_on_a_gpu_makes_no_plan_for_every_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bool] = []
-    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", asked.append)
+    flags: list[bool] = []
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", flags.append)
     one = job("scd")
     session = open_session([one])
-    assert asked == []
+    assert flags == []
     monkeypatch.setattr(one.model, "device", torch.device("cuda"))
     monkeypatch.setattr(type(one.model), "open_session", lambda *_: session)
-    assert open_session([one]) is session and asked == [False]
+    assert open_session([one]) is session and flags == [False]
 
 
 def test_jobs_that_do_not_go_together_are_refused() -> None:
@@ -99,15 +99,15 @@ def test_jobs_that_do_not_go_together_are_refused() -> None:
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
 def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
     model: Any = load_model("studio-image-draft")
-    asked = job("scd", model, prompt="an owl at night", window=12, guidance=guidance)
-    prefixes = model.open_session([asked.task], guidance != 1)._prefixes[0]
-    for request, probs, _ in passes(asked):
+    run_job = job("scd", model, prompt="an owl at night", window=12, guidance=guidance)
+    prefixes = model.open_session([run_job.task], guidance != 1)._prefixes[0]
+    for request, probs, _ in passes(run_job):
         ids = torch.cat([prefixes, request.tokens.expand(len(prefixes), -1)], 1)
         with torch.inference_mode():
             logits = model._network(ids, torch.arange(ids.shape[1]).expand_as(ids))[
                 :, prefixes.shape[1] - 1 + request.num_final :
             ]
-        torch.testing.assert_close(probs.log(), to_probs(logits, asked.config).log(), rtol=0, atol=3e-4)
+        torch.testing.assert_close(probs.log(), to_probs(logits, run_job.config).log(), rtol=0, atol=3e-4)
 
 
 @pytest.mark.slow

@@ -35,15 +35,17 @@ def decision() -> Decision:
 
 
 def test_the_likeliest_tokens_of_each_distribution_are_kept() -> None:
-    made, k = decision(), 4
-    request = ProbsRequest(made.draft, num_final=0, num_cached=0)
-    first, step = to_steps([PendingStep(request, made, Call(role="target", mode="verify", query_tokens=W), k)] * 2)
+    a_decision, k = decision(), 4
+    request = ProbsRequest(a_decision.draft, num_final=0, num_cached=0)
+    first, step = to_steps(
+        [PendingStep(request, a_decision, Call(role="target", mode="verify", query_tokens=W), k)] * 2
+    )
     assert first == step  # passes that are converted together have rows of their own
     assert [likely is not None for likely in step.likely] == [True, True, True, True, False, False]
     for i, likely in enumerate(step.likely[:4]):
-        p, q = made.p[i].float(), made.q[i].float()
+        p, q = a_decision.p[i].float(), a_decision.q[i].float()
         best = {int(t) for share in (p, q, p - q) for t in share.topk(k).indices}
-        wanted = {t for t in best | {int(made.draft[i]), int(made.token[i])} if p[t] > 0 or q[t] > 0}
+        wanted = {t for t in best | {int(a_decision.draft[i]), int(a_decision.token[i])} if p[t] > 0 or q[t] > 0}
         assert likely is not None and {token for token, _, _ in likely} == wanted
         assert [one[1] for one in likely] == sorted((one[1] for one in likely), reverse=True)
         for token, mine, theirs in likely:
@@ -62,25 +64,25 @@ def test_recording_them_changes_no_token(method: str) -> None:
         for _ in zip(range(12), run, strict=False):
             pass
         traces.append(run.trace())
-    bare, told, usual = traces
+    bare, recorded, baseline = traces
     assert [(s.position, s.token, s.fate, s.coin) for s in bare.steps] == [
-        (s.position, s.token, s.fate, s.coin) for s in told.steps
+        (s.position, s.token, s.fate, s.coin) for s in recorded.steps
     ]
     assert all(step.likely is None for step in bare.steps)
-    judged = [entry for step in told.steps for entry in step.likely or () if entry]
-    assert len(judged) == told.summary.judged > 0
-    assert LIKELY == 8 and [s.likely for s in usual.steps] == [s.likely for s in told.steps]
+    judged = [entry for step in recorded.steps for entry in step.likely or () if entry]
+    assert len(judged) == recorded.summary.judged > 0
+    assert LIKELY == 8 and [s.likely for s in baseline.steps] == [s.likely for s in recorded.steps]
 
 
 def test_steps_wait_until_someone_asks_or_they_hold_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[int] = []
-    monkeypatch.setattr(recorder, "to_steps", lambda passes: made.append(len(passes)) or to_steps(passes))
+    decisions: list[int] = []
+    monkeypatch.setattr(recorder, "to_steps", lambda passes: decisions.append(len(passes)) or to_steps(passes))
     job = Job(METHODS["scd"], load_model("toy-raster"), "", make_config(METHODS["scd"].config, {}))
     (sequence,) = decode([job], record=True)
-    assert made == [] and sequence.steps == sequence.steps and made == [len(sequence.steps)]
+    assert decisions == [] and sequence.steps == sequence.steps and decisions == [len(sequence.steps)]
     monkeypatch.setattr(recorder, "_MAX_PENDING", 0)
     decode([job], record=True)
-    assert made[1:] == [1] * len(sequence.steps)
+    assert decisions[1:] == [1] * len(sequence.steps)
 
 
 def test_a_number_that_cannot_be_is_refused(tmp_path: Path) -> None:
@@ -90,8 +92,8 @@ def test_a_number_that_cannot_be_is_refused(tmp_path: Path) -> None:
             Job(METHODS["scd"], model, "", make_config(METHODS["scd"].config, {}), record_top_k=wrong)
     file = tmp_path / "run.json"
     assert main(["run", "scd", "--model", "toy-raster", "--record-top-k", "2", "-o", str(file)]) == 0
-    most = max(len(entry) for step in read(file).steps for entry in step.likely or () if entry)
-    assert 3 <= most <= 2 * 3 + 2
+    max_length = max(len(entry) for step in read(file).steps for entry in step.likely or () if entry)
+    assert 3 <= max_length <= 2 * 3 + 2
 
 
 def test_patches_are_those_of_the_tokens_that_are_spoken_of() -> None:

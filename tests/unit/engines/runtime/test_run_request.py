@@ -25,13 +25,13 @@ def test_names_become_a_job_with_defaults() -> None:
 
 
 def test_settings_overrule_a_preset() -> None:
-    made = RunRequest("scd", "toy-raster", settings={"window": 4}, preset="Cosmos").resolve()
-    assert (made.config.top_p, made.config.window) == (0.8, 4)
-    assert made.resolve() == made
+    request = RunRequest("scd", "toy-raster", settings={"window": 4}, preset="Cosmos").resolve()
+    assert (request.config.top_p, request.config.window) == (0.8, 4)
+    assert request.resolve() == request
 
 
 @pytest.mark.parametrize(
-    ("field", "given"),
+    ("field", "options"),
     [
         ("method", {"method": "scdd"}),
         ("model", {"model": "none-such"}),
@@ -50,9 +50,9 @@ def test_settings_overrule_a_preset() -> None:
         ("ids", {"ids": [1]}),
     ],
 )
-def test_what_cannot_be_names_its_field(field: str, given: dict[str, Any]) -> None:
+def test_what_cannot_be_names_its_field(field: str, options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as refused:
-        RunRequest(**{"method": "scd", **given}).resolve()
+        RunRequest(**{"method": "scd", **options}).resolve()
     assert str(refused.value).startswith(f"{field}: ")
 
 
@@ -79,10 +79,12 @@ def test_what_is_no_seed(seed: Any, way: Callable[[Any, Path], str], tmp_path: P
     assert way(seed, tmp_path) == f"seed: {seed!r} is not allowed; use a whole number from 0 to 2147483647."
 
 
-@pytest.mark.parametrize(("seed", "said"), [("-1", "-1"), ("2147483648", "2147483648"), ("1.5", "'1.5'"), ("x", "'x'")])
-def test_on_the_command_line(seed: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("seed", "problem"), [("-1", "-1"), ("2147483648", "2147483648"), ("1.5", "'1.5'"), ("x", "'x'")]
+)
+def test_on_the_command_line(seed: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "ar", "--model", MODEL, "--seed", seed, "-o", str(tmp_path / "a.json")]) == 2
-    message = f"seed: {said} is not allowed; use a whole number from 0 to 2147483647."
+    message = f"seed: {problem} is not allowed; use a whole number from 0 to 2147483647."
     assert capsys.readouterr().err == f"draftscope run: {message}\n"
 
 

@@ -56,8 +56,8 @@ def test_gumbel_cost_against_its_definition_and_bounds() -> None:
     assert (cost <= 1 - tv + 1e-12).all()
     assert (cost >= (1 - tv) / (1 + tv) - 1e-12).all()
     assert (collision_independent(q, p) <= cost + 1e-12).all()
-    every = [q[:, x] * gumbel_repeat_prob(torch.full((len(q),), x), q, p) for x in range(q.shape[1])]
-    torch.testing.assert_close(sum(every), cost)
+    rows = [q[:, x] * gumbel_repeat_prob(torch.full((len(q),), x), q, p) for x in range(q.shape[1])]
+    torch.testing.assert_close(sum(rows), cost)
 
 
 def test_gumbel_cost_where_the_bound_is_tight_and_supports_differ() -> None:

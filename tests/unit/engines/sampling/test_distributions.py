@@ -35,42 +35,44 @@ def test_the_likeliest_tokens_share_what_a_softmax_gives_them(config: Sampling) 
 
 def test_top_p_keeps_the_fewest_and_breaks_ties_downwards() -> None:
     probs = torch.tensor([[0.1, 0.4, 0.4, 0.1], [0.97, 0.01, 0.01, 0.01]], dtype=torch.float64)
-    kept = top_p_filter(probs, 0.4)
-    torch.testing.assert_close(kept, torch.tensor([[0, 1.0, 0, 0], [1.0, 0, 0, 0]], dtype=torch.float64))
+    filtered = top_p_filter(probs, 0.4)
+    torch.testing.assert_close(filtered, torch.tensor([[0, 1.0, 0, 0], [1.0, 0, 0, 0]], dtype=torch.float64))
     torch.testing.assert_close(top_p_filter(probs, 0.5)[0], torch.tensor([0, 0.5, 0.5, 0], dtype=torch.float64))
 
 
 V, W = 300, 9
 
 
-def some(seed: int = 0) -> torch.Tensor:
+def some_logits(seed: int = 0) -> torch.Tensor:
     return torch.randn(W, V, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 3
 
 
 @pytest.mark.parametrize("mass", [0.05, 0.5, 0.8, 0.999])
 @pytest.mark.parametrize("kind", ["apart", "tied", "even"])
 def test_the_nucleus_is_that_of_a_stable_sort(mass: float, kind: str) -> None:
-    logits = {"apart": some(), "tied": some().round(), "even": torch.zeros(W, V, dtype=torch.float64)}[kind]
+    logits = {"apart": some_logits(), "tied": some_logits().round(), "even": torch.zeros(W, V, dtype=torch.float64)}[
+        kind
+    ]
     probs = logits.softmax(-1)
     ordered, index = probs.sort(dim=-1, descending=True, stable=True)
     before = ordered.cumsum(-1) - ordered
     expected = torch.zeros_like(probs).scatter(-1, index, torch.where(before < mass, ordered, 0.0))
-    kept = top_p_filter(probs, mass)
-    assert torch.equal(kept > 0, expected > 0)
-    torch.testing.assert_close(kept, expected / expected.sum(-1, keepdim=True), rtol=1e-12, atol=0)
+    filtered = top_p_filter(probs, mass)
+    assert torch.equal(filtered > 0, expected > 0)
+    torch.testing.assert_close(filtered, expected / expected.sum(-1, keepdim=True), rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("values", [{}, {"top_k": 5, "temperature": 0.7}, {"top_p": 0.8}])
 def test_a_few_rows_at_a_time_are_all_rows_at_once(values: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     config = make_config(Config, values)
-    expected = to_probs(some()[None, None].float(), config)
+    expected = to_probs(some_logits()[None, None].float(), config)
     monkeypatch.setattr(distributions, "CHUNK_NUMEL", 2 * V)
-    assert torch.equal(to_probs(some()[None, None].float(), config), expected)
+    assert torch.equal(to_probs(some_logits()[None, None].float(), config), expected)
     assert (expected.sum(-1) - 1).abs().max() < 1e-12
 
 
 def test_draws_are_the_same_for_some_rows_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    p, q, position = some().softmax(-1), some(1).softmax(-1), torch.arange(4, 4 + W)
+    p, q, position = some_logits().softmax(-1), some_logits(1).softmax(-1), torch.arange(4, 4 + W)
     draw, where = DrawKey("sample", 3, position), torch.arange(W) % 3 > 0
     expected = SeededRandom(1).categorical(p, draw)
     redrawn = SeededRandom(1).categorical(residual(q, p), draw)
@@ -87,8 +89,8 @@ def test_draws_are_the_same_for_some_rows_and_for_all(monkeypatch: pytest.Monkey
 
 
 def test_gumbel_noise_that_is_kept_is_the_noise_of_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
-    p, kept = some().softmax(-1), SeededRandom(1)
-    noise = -(-kept.uniform(DrawKey("gumbel", 0, torch.arange(W)), V).log()).log()
+    p, source = some_logits().softmax(-1), SeededRandom(1)
+    noise = -(-source.uniform(DrawKey("gumbel", 0, torch.arange(W)), V).log()).log()
     expected = (p.log() + noise).argmax(-1)
     monkeypatch.setattr(chance, "CHUNK_NUMEL", 2 * V)
     hashed: list[int] = []
@@ -101,9 +103,9 @@ def test_gumbel_noise_that_is_kept_is_the_noise_of_its_position(monkeypatch: pyt
     monkeypatch.setattr(SeededRandom, "uniform", counted)
     for first in range(4):  # a window that moves on
         here = torch.arange(first, first + 5)
-        assert torch.equal(kept.gumbel_argmax(p[here], here), expected[here])
+        assert torch.equal(source.gumbel_argmax(p[here], here), expected[here])
     assert hashed == list(range(8))  # each position once
-    assert len(kept._races) == 5
+    assert len(source._races) == 5
     shut = p.clone()
     shut[:, 100:] = 0
-    assert kept.gumbel_argmax(shut, torch.arange(W)).max() < 100
+    assert source.gumbel_argmax(shut, torch.arange(W)).max() < 100

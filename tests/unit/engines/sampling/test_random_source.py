@@ -37,9 +37,11 @@ def test_names_that_differ_give_unrelated_numbers(other: SeededRandom, draw: Dra
 
 
 def test_coins_fall_below_the_bar_as_often_as_it_says() -> None:
-    kept, coin = SeededRandom(0).accept(torch.full(WHERE.shape, 0.3, dtype=torch.float64), DrawKey("verify", 0, WHERE))
-    assert torch.equal(kept, coin < 0.3)
-    assert stats.binomtest(int(kept.sum()), len(kept), 0.3).pvalue > 1e-4
+    accepted, coin = SeededRandom(0).accept(
+        torch.full(WHERE.shape, 0.3, dtype=torch.float64), DrawKey("verify", 0, WHERE)
+    )
+    assert torch.equal(accepted, coin < 0.3)
+    assert stats.binomtest(int(accepted.sum()), len(accepted), 0.3).pvalue > 1e-4
 
 
 def test_categorical_and_gumbel_draws_have_the_distribution_of_their_weights() -> None:

@@ -75,13 +75,13 @@ def altered(decode: Callable[..., Decoder], change: Callable[[Any], Any]) -> Cal
     """A decoder whose requests are changed."""
 
     def altering(task: Any, config: Any, chance: RandomSource) -> Decoder:
-        inner, told = decode(task, config, chance), None
+        inner, altered = decode(task, config, chance), None
         while True:
             try:
-                item = inner.send(told)
+                item = inner.send(altered)
             except StopIteration as stop:
                 return cast(Tensor, stop.value)
-            told = yield item if isinstance(item, Decision) else change(item)
+            altered = yield item if isinstance(item, Decision) else change(item)
 
     return altering
 
@@ -115,11 +115,11 @@ def test_whatever_is_biased_is_labelled_so(name: str) -> None:
     for _ in range(100):
         values = {setting.name: rng.choice(candidates(setting)) for setting in settings(METHODS[name].config)}
         try:
-            made = subject(METHODS[name], values)
+            case = subject(METHODS[name], values)
         except (ConfigError, ValueError):
             continue
         if claims(METHODS[name], values):
-            result, claimed = proof(made, sampled=False), claimed + 1
+            result, claimed = proof(case, sampled=False), claimed + 1
             assert result.holds or "cannot be enumerated" in result.message, (values, result.message)
         if claimed == 10:
             break
@@ -148,10 +148,10 @@ class Cheat:
         return getattr(self.chance, name)
 
     def accept(self, prob: Tensor, draw: DrawKey, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
-        kept, coin = self.chance.accept(prob, self.named(draw), until_rejection=until_rejection)
-        self.verdicts.append(kept.tolist())
+        accepted, coin = self.chance.accept(prob, self.named(draw), until_rejection=until_rejection)
+        self.verdicts.append(accepted.tolist())
         self.judged_from = min(draw.position.tolist(), default=math.inf)
-        return kept, coin
+        return accepted, coin
 
     def categorical(self, weights: Tensor, draw: DrawKey, where: Tensor | None = None) -> Tensor:
         biased = torch.as_tensor(self.biased(self, weights, draw)).expand(len(weights))
@@ -162,8 +162,8 @@ def renamed(position: int | None, *purposes: str) -> Callable[[DrawKey], DrawKey
     """Draws of these purposes share numbers, at each position or at one."""
 
     def named(draw: DrawKey) -> DrawKey:
-        place = draw.position if position is None else torch.full_like(draw.position, position)
-        return DrawKey(purposes[0], 0, place) if draw.purpose in purposes else draw
+        positions = draw.position if position is None else torch.full_like(draw.position, position)
+        return DrawKey(purposes[0], 0, positions) if draw.purpose in purposes else draw
 
     return named
 
@@ -287,10 +287,10 @@ def test_recording_that_changes_tokens_is_caught(monkeypatch: pytest.MonkeyPatch
 
     def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
         looked_at.clear()
-        inner, told = ar.decode(task, config, chance), None
+        inner, altered = ar.decode(task, config, chance), None
         for _ in range(task.length):
-            told = yield inner.send(told)
-            told = yield replace(cast(Decision, inner.send(told)), deferred_fields=details)
+            altered = yield inner.send(altered)
+            altered = yield replace(cast(Decision, inner.send(altered)), deferred_fields=details)
         return torch.full((task.length,), len(looked_at))
 
     monkeypatch.setattr(recorder, "_MAX_PENDING", -1)  # steps are made after every pass
@@ -337,10 +337,10 @@ def test_a_trace_that_disturbs_the_run_is_caught(monkeypatch: pytest.MonkeyPatch
     proper = driver.Run.trace
 
     def disturbing(self: driver.Run) -> Trace:
-        made = proper(self)
+        session = proper(self)
         if not self._sequence.result:
             self._sequence.steps.append(self._sequence.steps[-1])
-        return made
+        return session
 
     monkeypatch.setattr(driver.Run, "trace", disturbing)
     with pytest.raises(DoesNotHoldError, match="it ends elsewhere"):

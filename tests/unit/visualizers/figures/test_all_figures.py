@@ -270,10 +270,12 @@ ACROSS = 46
 def test_more_than_three_panels_stand_in_rows_below_their_titles(count: int) -> None:
     figure = FIGURES["churn"].draw(RUNS[:count])
     axes = panels(figure)
-    places = [(x.domain[0], y.domain[0]) for x, y in axes]
-    assert len(set(places)) == count and [left for left, _ in places[3:]] == [left for left, _ in places[: count - 3]]
-    assert len({bottom for _, bottom in places}) == (1 if count == 3 else 2)
-    assert min(bottom for _, bottom in places) == pytest.approx(0, abs=1e-9)
+    corners = [(x.domain[0], y.domain[0]) for x, y in axes]
+    assert len(set(corners)) == count and [left for left, _ in corners[3:]] == [
+        left for left, _ in corners[: count - 3]
+    ]
+    assert len({bottom for _, bottom in corners}) == (1 if count == 3 else 2)
+    assert min(bottom for _, bottom in corners) == pytest.approx(0, abs=1e-9)
     for (x, y), title in zip(axes, figure.layout.annotations[:count], strict=True):
         assert (title.x, title.y) == pytest.approx((sum(x.domain) / 2, y.domain[1]))
 

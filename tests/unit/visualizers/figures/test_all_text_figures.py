@@ -56,13 +56,13 @@ class TestMask:
 class TestRouting:
     def test_marks_are_the_decisions(self) -> None:
         drawn = FIGURES["routing"].draw([RUN])
-        every = router_decisions(RUN.steps)
+        decisions = router_decisions(RUN.steps)
         (expected,), (accepted,) = named(drawn, "drafts expected"), named(drawn, "drafts accepted")
-        assert list(zip(expected.x, expected.y, strict=True)) == [(one.step + 1, one.expected) for one in every]
-        assert list(accepted.y) == [one.accepted for one in every if one.accepted is not None]
+        assert list(zip(expected.x, expected.y, strict=True)) == [(one.step + 1, one.expected) for one in decisions]
+        assert list(accepted.y) == [one.accepted for one in decisions if one.accepted is not None]
         verified, left = named(drawn, "decision: verify")[0], named(drawn, "decision: do not")[0]
-        assert len(verified.x) == sum(one.verify is True for one in every) == len(accepted.y)
-        assert len(left.x) == len(every) - len(verified.x) > 0
+        assert len(verified.x) == sum(one.verify is True for one in decisions) == len(accepted.y)
+        assert len(left.x) == len(decisions) - len(verified.x) > 0
 
     def test_errors_are_the_table(self) -> None:
         (cloud,) = FIGURES["estimators"].draw([RUN, OTHER]).data
@@ -124,14 +124,14 @@ class TestSpeculation:
         graph = trace.steps[1].graph or ()
         marks = {mark.name: mark for mark in drawn.data}
         assert [len(marks[name].x) for name in ("kept", "accepted", "rejected")] == [1, 2, 1]
-        kept = marks["kept"]
-        assert kept.x[0] == trace.steps[1].signals["winner"] == 2
-        assert kept.customdata == ("w2, w3",)
-        assert kept.text == ("w1<b>w2</b><b>w3</b>▢▢▢",)  # what is there, what is drafted, what is open
+        accepted = marks["kept"]
+        assert accepted.x[0] == trace.steps[1].signals["winner"] == 2
+        assert accepted.customdata == ("w2, w3",)
+        assert accepted.text == ("w1<b>w2</b><b>w3</b>▢▢▢",)  # what is there, what is drafted, what is open
         assert len(marks["accepted under"].x) == 3 * sum(len(node.vouched_by) for node in graph)
 
     def test_foresight_and_contributions_are_the_statistics(self) -> None:
-        runs = [speculated(), speculated(Plan(held=(0, 1)), seed=1, config=speculated().config)]
+        runs = [speculated(), speculated(Plan(num_final=(0, 1)), seed=1, config=speculated().config)]
         drawn = FIGURES["foresight"].draw(runs).data
         five = [one for one in foresight([run.steps for run in runs], SIZES, HORIZONS) if one.size == 5]
         assert list(drawn[0].y) == [100 * one.coverage for one in five]

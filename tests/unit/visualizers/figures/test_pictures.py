@@ -30,8 +30,8 @@ def test_a_row_is_a_prompt_and_a_column_a_decoder_with_its_passes_below() -> Non
     figure = PICTURES.draw(runs)
     (costs,) = figure.data
     assert list(costs.text) == [f"NFE {run.summary.forwards}" for run in runs]
-    places = [(image.x, image.y) for image in figure.layout.images]
-    assert len(set(places)) == 4 and len({x for x, _ in places}) == len({y for _, y in places}) == 2
+    corners = [(image.x, image.y) for image in figure.layout.images]
+    assert len(set(corners)) == 4 and len({x for x, _ in corners}) == len({y for _, y in corners}) == 2
     assert list(figure.layout.yaxis.ticktext) == ["a boot", "&lt;b&gt;a bag&lt;/b&gt;"]
     seeds = PICTURES.draw([RUN, replace(RUN, seed=9)]).layout.yaxis.ticktext
     assert [text.split("<br>")[-1] for text in seeds] == [f"seed {RUN.seed}", "seed 9"]
@@ -51,7 +51,7 @@ def test_a_text_stands_on_a_card_and_a_clip_as_frames_that_were_decoded() -> Non
     (card,) = PICTURES.draw([replace(text, output=replace(text.output, text=words))]).layout.images
     drawn = base64.b64decode(card.source.partition("base64,")[2]).decode()
     assert "&lt;b&gt;7&lt;/b&gt; loaves &amp; more" in drawn and drawn.count("<text") < 20 and ">...<" in drawn
-    frames = tuple(data_url(Image.new("RGB", (4, 4), (0, 0, 10 * place))) for place in range(21))
+    frames = tuple(data_url(Image.new("RGB", (4, 4), (0, 0, 10 * shade))) for shade in range(21))
     clip = replace(RUN, canvas=replace(RUN.canvas, kind="video", shape=(1, 4, 4)))
     clip = replace(clip, output=replace(clip.output, video=frames, given=3))
     (sheet,) = PICTURES.draw([clip]).layout.images
@@ -85,11 +85,11 @@ def test_detail_is_the_spread_of_brightness_within_a_cell() -> None:
 
 
 def test_detail_and_verdict_go_together_or_do_not() -> None:
-    rejected, kept = PlaceTally(8, 3, 0), PlaceTally(2, 3, 3)
-    assert correlation([rejected, kept]) == pytest.approx(-1)
+    rejected, unchanged = PlaceTally(8, 3, 0), PlaceTally(2, 3, 3)
+    assert correlation([rejected, unchanged]) == pytest.approx(-1)
     assert correlation([PlaceTally(8, 3, 3), PlaceTally(2, 3, 0)]) == pytest.approx(1)
     assert correlation([PlaceTally(2, 2, 1), PlaceTally(8, 4, 2)]) == pytest.approx(0)
-    assert correlation([kept, PlaceTally(8, 1, 1)]) is None  # nothing was rejected
+    assert correlation([unchanged, PlaceTally(8, 1, 1)]) is None  # nothing was rejected
     assert correlation([rejected, PlaceTally(8, 3, 3)]) is None
 
 
@@ -129,8 +129,8 @@ def test_the_bars_are_the_shares_of_all_runs_of_a_setting_with_their_errors() ->
     runs = [film(3, SIDE, seed=seed) for seed in range(4)]
     (bar,) = FIGURES["redundancy"].draw(runs).data
     for side in (0, 1):
-        kept = [kept_by_change(trace)[side] for trace in runs]
-        judged, accepted = sum(k.judged for k in kept), sum(k.accepted for k in kept)
+        shares = [kept_by_change(trace)[side] for trace in runs]
+        judged, accepted = sum(k.judged for k in shares), sum(k.accepted for k in shares)
         assert judged > 20
         share = accepted / judged
         assert bar.y[side] == pytest.approx(share)
@@ -157,7 +157,7 @@ def test_every_latent_frame_has_a_panel_and_its_end_a_line_in_the_timeline() -> 
 
 def test_names_follow_the_clip_and_what_was_given() -> None:
     assert frame_names(film(2, SIDE)) == ("frames 1 to 8", "frames 9 to 16")
-    assert frame_names(film(2, SIDE, given=9)) == ("frames 10 to 17", "frames 18 to 25")
+    assert frame_names(film(2, SIDE, prefix=9)) == ("frames 10 to 17", "frames 18 to 25")
     assert frame_names(ALL["video"]()) == ("frame 1", "frame 2")
     odd = film(2, SIDE)
     odd = replace(odd, output=replace(odd.output, video=odd.output.video[1:]))

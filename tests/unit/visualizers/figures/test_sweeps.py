@@ -13,7 +13,7 @@ from analysis.groups import SPEEDS, gathered, records, speeds
 from analysis.tradeoffs import on_frontier
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results, read_rows
 from visualizers.figures.sweep_results import curves, swept
-from visualizers.label_layout import place_labels
+from visualizers.label_layout import arrange_labels
 from visualizers.tables import as_csv, as_latex, as_markdown
 
 ROWS = read_rows(sweep())
@@ -40,8 +40,8 @@ class TestReading:
         about = {"threads": 1, "libraries": {"torch": "2.0"}, "commit": "0123456789abcdef+dirty"}
         about["created"] = "2026-01-02T"
         lines = [{"about": about}, {"about": {"threads": [], "libraries": 3}}, row("a", "A", {}, device="a laptop")]
-        place = "a laptop, 1 thread a process, torch 2.0, commit 0123456789ab with changes, 2026-01-02"
-        assert read_results("\n".join(map(json.dumps, lines)).encode()).location == place
+        machine = "a laptop, 1 thread a process, torch 2.0, commit 0123456789ab with changes, 2026-01-02"
+        assert read_results("\n".join(map(json.dumps, lines)).encode()).location == machine
         assert read_results(json.dumps([row("a", "A", {})]).encode()).location == ""
 
     @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ class TestGathering:
         assert (cells["method"], cells["label"], cells["config"]) == ('\'=cmd|"x"', "'-1,2", '{"block": 4}')
         strange = "[1] a|b\n\\input{x} $y_1^2$ <b> 50% & `c`"
         tex = as_latex(["Run", "Passes"], [[strange, 7]])
-        told = (
+        header = (
             r"{[}1{]} a\textbar{}b \textbackslash{}input\{x\} \$y\_1\textasciicircum{}2\$ \textless{}b\textgreater{} "
         )
-        assert tex.splitlines()[0] == r"\begin{tabular}{lr}" and told + r"50\% \& `c` & 7 \\" in tex.splitlines()
+        assert tex.splitlines()[0] == r"\begin{tabular}{lr}" and header + r"50\% \& `c` & 7 \\" in tex.splitlines()
         *_, line = as_markdown(["Run", "Passes"], [[strange, 7]]).splitlines()
         assert line == r"| \[1\] a\|b \\input{x} \$y\_1^2\$ \<b\> 50% \& \`c\` | 7 |"
 
@@ -205,9 +205,9 @@ class TestDrawing:
 def test_labels_are_written_over_no_mark_and_no_other_label() -> None:
     points = [(0.3, 0.5), (0.301, 0.5), (0.8, 0.5), (0.34, 0.55), (0.9, 0.9)]
     wanted = [(0, "gamma 4", "top right"), (1, "gamma 3", "top right"), (4, "beyond the edge", "top right")]
-    placed = place_labels(points, wanted)
+    placed = arrange_labels(points, wanted)
     assert placed[0] != placed[1] and placed[4] == "top left"
     assert placed[0] != "top right"  # a mark is there
     crowd = [(0.5 + i / 1000, 0.5) for i in range(9)]
-    assert 0 in place_labels(crowd, [(i, "a long label of a setting", "top right") for i in range(9)])
-    assert len(place_labels(crowd, [(i, "a long label of a setting", "top right") for i in range(9)])) < 9
+    assert 0 in arrange_labels(crowd, [(i, "a long label of a setting", "top right") for i in range(9)])
+    assert len(arrange_labels(crowd, [(i, "a long label of a setting", "top right") for i in range(9)])) < 9

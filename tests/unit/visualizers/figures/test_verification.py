@@ -21,8 +21,8 @@ def test_ratios_are_drawn_by_fate_and_extreme_ones_at_the_edge() -> None:
     verify = RUN.steps[1]
     numbers = {**verify.numbers, "log_ratio": (0.25, -5000.0)}
     far = replace(RUN, steps=(RUN.steps[0], replace(verify, numbers=numbers)))
-    kept, rejected = FIGURES["ratios"].draw([far]).data
-    assert (list(kept.x), list(kept.y)) == ([1], [0.25])
+    near, rejected = FIGURES["ratios"].draw([far]).data
+    assert (list(near.x), list(near.y)) == ([1], [0.25])
     assert (list(rejected.x), list(rejected.y)) == ([2], [LOWEST])
     assert rejected.customdata[0][0] == -5000
 
@@ -83,7 +83,7 @@ def rejecting(trace: Trace) -> Trace:
     return replace(trace, steps=steps, summary=summarise(steps, 2, complete=True))
 
 
-def given(trace: Trace, seed: int = 0, **config: object) -> Trace:
+def with_config(trace: Trace, seed: int = 0, **config: object) -> Trace:
     return replace(trace, seed=seed, config={**trace.config, **config})
 
 
@@ -97,25 +97,25 @@ def test_both_shares_and_the_tries_are_counted() -> None:
 
 
 def test_the_setting_with_most_values_is_the_axis() -> None:
-    runs = [given(RUN, gamma=gamma, align=align) for align in (True, False) for gamma in (4, 2, 8)]
+    runs = [with_config(RUN, gamma=gamma, align=align) for align in (True, False) for gamma in (4, 2, 8)]
     setting, groups = swept(runs) or ("", {})
     assert setting == "gamma"
     assert [list(sweep) for sweep in groups.values()] == [[2, 4, 8], [2, 4, 8]]
-    assert "needs complete runs that differ" in str(FIGURES["by-setting"].supports([RUN, given(RUN, seed=1)]))
+    assert "needs complete runs that differ" in str(FIGURES["by-setting"].supports([RUN, with_config(RUN, seed=1)]))
 
 
 def test_means_over_seeds_are_drawn_by_setting_in_the_order_of_a_choice() -> None:
-    runs = [given(RUN, gamma=2), given(rejecting(RUN), seed=1, gamma=2), given(RUN, gamma=4)]
+    runs = [with_config(RUN, gamma=2), with_config(rejecting(RUN), seed=1, gamma=2), with_config(RUN, gamma=4)]
     judged, drafted, proposals = FIGURES["by-setting"].draw(runs).data
     assert list(judged.x) == [2, 4] and list(judged.y) == list(drafted.y) == [25, 50]
     assert judged.error_y.array[0] == pytest.approx(50 / sqrt(2))
     assert list(proposals.y) == [4, 3]
-    runs = [given(RUN, sampler=name) for name in ("ddpm", "ddim")]
+    runs = [with_config(RUN, sampler=name) for name in ("ddpm", "ddim")]
     assert list(FIGURES["by-setting"].draw(runs).data[0].x) == ["ddpm", "ddim"]
 
 
 def test_parts_of_the_sequence_with_few_verdicts_are_left_out() -> None:
-    runs = [given(RUN, seed=seed) for seed in range(FEWEST)]
+    runs = [with_config(RUN, seed=seed) for seed in range(FEWEST)]
     (curve,) = FIGURES["along"].draw(runs).data
     half = 100 / PARTS / 2
     assert list(curve.x) == [half, pytest.approx(50 + half)]

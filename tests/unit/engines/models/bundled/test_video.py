@@ -50,7 +50,7 @@ def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int
     codes = model.held_out.codes[2]
     task = model.make_task("clip 3", PLAIN)
     with torch.inference_mode():
-        whole = model._network(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
+        uncached = model._network(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
     session, logits = model.open_session([task], guided=False), []
     wanted = codes[GIVEN:]
     for done in range(0, len(wanted), chunk):
@@ -59,7 +59,7 @@ def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int
         if done:
             session.logits({0: ProbsRequest(torch.cat([wanted[:done], wrong])[:last], done, done - 1)})
         logits.append(session.logits({0: ProbsRequest(wanted[:last], done, max(done - 1, 0))})[0, 0])
-    torch.testing.assert_close(torch.cat(logits), whole, rtol=0, atol=1e-4)
+    torch.testing.assert_close(torch.cat(logits), uncached, rtol=0, atol=1e-4)
 
 
 def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:
@@ -81,18 +81,18 @@ def test_methods_continue_a_clip(method: str, settings: dict[str, object]) -> No
     assert len(trace.legend.frames) == min(len(trace.steps), video.MAX_PICTURES)
     assert picture_of(trace.legend.frames[-1].image).size == ((FRAMES - GIVEN_FRAMES) * SIZE, SIZE)
     model = video.load()
-    whole = model.continued("clip 3", [int(str(token)) for token in trace.output.tokens])
-    assert whole.shape == (FRAMES, SIZE, SIZE, 3)
-    assert whole.dtype == torch.uint8
+    frames = model.continued("clip 3", [int(str(token)) for token in trace.output.tokens])
+    assert frames.shape == (FRAMES, SIZE, SIZE, 3)
+    assert frames.dtype == torch.uint8
     shown = np.stack([np.asarray(picture_of(frame)) for frame in trace.output.video])
-    np.testing.assert_array_equal(shown, whole.numpy())
+    np.testing.assert_array_equal(shown, frames.numpy())
     np.testing.assert_array_equal(
         shown[:GIVEN_FRAMES], model.decode(model.held_out.codes[2:3])[0, :GIVEN_FRAMES].numpy()
     )
 
 
 @pytest.mark.parametrize(
-    ("said", "problem"),
+    ("name", "problem"),
     [
         ("clip 0", "there is no clip 0; say clip 1 to clip 48"),
         ("a red boot", "names no clip"),
@@ -102,9 +102,9 @@ def test_methods_continue_a_clip(method: str, settings: dict[str, object]) -> No
         (pack([1] * (GIVEN + 1)), "not 288 codes below 1024"),
     ],
 )
-def test_what_names_no_clip_is_refused(said: str, problem: str) -> None:
+def test_what_names_no_clip_is_refused(name: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
-        video.load().parse_prompt(said)
+        video.load().parse_prompt(name)
 
 
 def as_gif(frames: np.ndarray) -> bytes:

@@ -84,8 +84,8 @@ def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str,
 
 
 def test_tokenizers_in_other_forms(tmp_path: Path) -> None:
-    whole, pieces = (write(tmp_path / name, "Dream", pieces=name == "pieces") for name in ("whole", "pieces"))
-    assert job(load(whole)).task.prompt_ids == job(load(pieces)).task.prompt_ids
+    single, pieces = (write(tmp_path / name, "Dream", pieces=name == "pieces") for name in ("whole", "pieces"))
+    assert job(load(single)).task.prompt_ids == job(load(pieces)).task.prompt_ids
     bare = write(tmp_path / "bare", "sdar")
     tokenizer_of("sdar", checkpoints.SPECIAL["sdar"][:-1]).save(str(bare / "tokenizer.json"))
     model: Any = load(bare)
@@ -314,11 +314,11 @@ def released(family: str, model: Any) -> Released:
     return Released(forward, known, kind.mask, kind.ends, attention=ATTENTION[family], shift=kind.shift)
 
 
-def compare(asked: Job, plain: Released, *how: Any, **more: Any) -> int:
+def compare(job: Job, plain: Released, *how: Any, **more: Any) -> int:
     """Token by token up to the end, and pass by pass; how many passes."""
-    run, length = Run(asked), asked.task.length
+    run, length = Run(job), job.task.length
     steps = len(list(run))
-    wanted = plain.decode(cast(TextTask, asked.task).prompt_ids, length, *how, **more)
+    wanted = plain.decode(cast(TextTask, job.task).prompt_ids, length, *how, **more)
     stop = next((i + 1 for i, token in enumerate(wanted) if token in plain.ends), length)
     assert list(run.trace().output.tokens)[:stop] == wanted[:stop]
     assert steps == plain.passes
@@ -342,12 +342,12 @@ def test_fast_dllm_v2_is_decoded_in_its_own_order_and_runs_the_presets_of_s2d2(t
     configured(bd_size=32)(write(tmp_path / "it", family))
     model: Any = load(tmp_path / "it")
     plain, s2d2 = partial(released, family, model), METHODS["s2d2"]
-    own = METHODS["blockwise"].preset("Fast-dLLM v2")
-    compare(job(model, **{**own, "length": LENGTH}), plain(), 32, 0.9, part=8)
+    preset = METHODS["blockwise"].preset("Fast-dLLM v2")
+    compare(job(model, **{**preset, "length": LENGTH}), plain(), 32, 0.9, part=8)
     for letter, part in (("A", 4), ("B", 16), ("C", 32)):
-        run = Run(asked := job(model, "s2d2", **{**s2d2.preset(f"Fast-dLLM v2 {letter}"), "length": LENGTH}))
+        run = Run(run_job := job(model, "s2d2", **{**s2d2.preset(f"Fast-dLLM v2 {letter}"), "length": LENGTH}))
         steps = list(run)
-        assert (asked.config.size, asked.config.part) == (32, part)
+        assert (run_job.config.size, run_job.config.part) == (32, part)
         assert max(step.signals["open"] for step in steps) <= part
         assert run.trace().summary.complete and {"draft", "verify"} <= {step.call.mode for step in steps}, letter
     never = {**s2d2.preset("Fast-dLLM v2 A"), "length": LENGTH, "router": "never", "threshold": 0.4}
@@ -366,9 +366,9 @@ def test_openpangu_is_decoded_in_sub_blocks_by_other_methods_and_as_a_causal_mod
 
 def test_llada2_repairs_its_text_as_released(tmp_path: Path) -> None:
     model = load(write(tmp_path / "it", "llada2_moe"))
-    asked = job(model, "editing", length=LENGTH, block="8", threshold=0.5, edit=0.4)
-    compare(asked, released("llada2_moe", model), 8, 0.5, edit=0.4)
-    assert sum(fate.value == "edited" for step in Run(asked) for fate in step.fate) > 1
+    run_job = job(model, "editing", length=LENGTH, block="8", threshold=0.5, edit=0.4)
+    compare(run_job, released("llada2_moe", model), 8, 0.5, edit=0.4)
+    assert sum(fate.value == "edited" for step in Run(run_job) for fate in step.fate) > 1
 
 
 def test_a_drafter_that_reads_a_text_otherwise_is_refused(tmp_path: Path) -> None:

@@ -66,12 +66,12 @@ PROMPTS = {
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a checkpoint of every family, and with drafters of some."""
-    place = tmp_path_factory.mktemp("published")
+    folder = tmp_path_factory.mktemp("published")
     for family in (*CODED, *LATENT, "cosmos"):
-        drawing.write(family, place / family)
+        drawing.write(family, folder / family)
     for family in LATENT:
-        drawing.write(family, place / f"{family}-small", seed=1)
-    return place
+        drawing.write(family, folder / f"{family}-small", seed=1)
+    return folder
 
 
 def as_picture(pixels: Tensor) -> np.ndarray[Any, Any]:
@@ -96,14 +96,14 @@ def native_logits(family: str, words: list[int], codes: Tensor) -> Tensor:
         return logits
     ids = torch.tensor([*map(tokenizer.token_to_id, drawing.names(family))] or range(100, 100 + CODES))
     line = tokenizer.token_to_id({"emu3": "<|extra_200|>", "anole": ""}.get(family, "<reserved08799>"))
-    row, places = list(words), []
+    row, positions = list(words), []
     for i in range(len(codes) + 1):
         row += [line] if line is not None and i and i % SIDE == 0 else []
-        places.append(len(row) - 1)
+        positions.append(len(row) - 1)
         row += ids[codes[i : i + 1]].tolist()
     network = drawing.emu3() if family == "emu3" else drawing.chameleon()
     body = network.model.text_model if family == "emu3" else network.model
-    return network.lm_head(body(input_ids=torch.tensor([row])).last_hidden_state)[0, places][:, ids]
+    return network.lm_head(body(input_ids=torch.tensor([row])).last_hidden_state)[0, positions][:, ids]
 
 
 def native_pixels(family: str, codes: Tensor) -> Tensor:
@@ -169,11 +169,14 @@ def test_emu3s_newer_names_and_chameleons_shared_norms_are_read(home: Path, tmp_
     names = ((r"^text_model\.lm_head", "lm_head"), (r"^text_model\.model", "model.text_model"), (r"^vq", "model.vq"))
     save_file(drawing.replaced(load_file(newer / "model.safetensors"), *names), newer / "model.safetensors")
     shared, state = copytree(home / "anole", tmp_path / "shared"), load_file(home / "anole/model.safetensors")
-    norms, whole = {n: part for n, part in state.items() if "_norm." in n}, copytree(home / "anole", tmp_path / "whole")
+    norms, copied = (
+        {n: part for n, part in state.items() if "_norm." in n},
+        copytree(home / "anole", tmp_path / "whole"),
+    )
     save_file(state | {n: part[:1].clone() for n, part in norms.items()}, shared / "model.safetensors")
-    save_file(state | {n: part[:1].repeat(4, 1) for n, part in norms.items()}, whole / "model.safetensors")
+    save_file(state | {n: part[:1].repeat(4, 1) for n, part in norms.items()}, copied / "model.safetensors")
     ids = torch.arange(8)[None]
-    for one, other in ((newer, home / "emu3"), (shared, whole)):
+    for one, other in ((newer, home / "emu3"), (shared, copied)):
         first, second = (loading.load(folder).logits(ids, ids) for folder in (one, other))
         assert first.equal(second)
 
@@ -190,9 +193,9 @@ def test_a_vqgan_inside_a_checkpoint_is_anoles(home: Path, tmp_path: Path, monke
         counted = f"decoder.up.{1 - int(level[1])}{name[level.end() :]}" if level else name
         state[f"model.vqmodel.{counted}"] = part.clone()
     save_file(state, folder / "model.safetensors")
-    whole, apart, codes = (*map(loading.load, (folder, home / "anole")), torch.arange(SIDE**2)[None])
-    assert whole.pixels(codes).equal(apart.pixels(codes))
-    assert (whole.token_space, whole.card.title) == (apart.token_space, "Anole: whole")
+    copied, apart, codes = (*map(loading.load, (folder, home / "anole")), torch.arange(SIDE**2)[None])
+    assert copied.pixels(codes).equal(apart.pixels(codes))
+    assert (copied.token_space, copied.card.title) == (apart.token_space, "Anole: whole")
 
 
 @pytest.mark.one_quick
@@ -200,8 +203,8 @@ def test_a_vqgan_inside_a_checkpoint_is_anoles(home: Path, tmp_path: Path, monke
 @pytest.mark.parametrize("method", ["continuous", "cspd", "cspd-block", "cspd-release"])
 def test_cspd_draws_from_the_folder_to_pixels(home: Path, family: str, method: str) -> None:
     model, small = (loading.load(home / name) for name in (family, f"{family}-small"))
-    given = {"steps": 4, "guidance": 3.0} | ({} if method == "continuous" else {"gamma": 3, "prefill": 0.0})
-    config, prompt = make_config(METHODS[method].config, given), "a boot" if family == "harmon" else "207"
+    settings = {"steps": 4, "guidance": 3.0} | ({} if method == "continuous" else {"gamma": 3, "prefill": 0.0})
+    config, prompt = make_config(METHODS[method].config, settings), "a boot" if family == "harmon" else "207"
     trace = finish(Job(METHODS[method], model, prompt, config, drafter=None if method == "continuous" else small))
     assert loads(dumps(trace)) == trace and trace.summary.complete
     assert any(step.call.mode == "verify" for step in trace.steps) == (method != "continuous")
@@ -226,18 +229,18 @@ def test_what_is_not_visible_is_left_out_and_every_prefix_has_its_row(home: Path
     for sequence, task in enumerate(tasks):
         for k in range(wanted):
             visible = order[: 3 if unseen else 3 + k]
-            places = torch.cat([torch.arange(4), 4 + visible.sort().values])
+            positions = torch.cat([torch.arange(4), 4 + visible.sort().values])
             known = torch.zeros(SIDE**2, 4, dtype=torch.float64).index_copy(0, visible, tokens[: len(visible)])
-            expected = _condition(model, task, known[visible.sort().values].float(), places)[order[3 + k]]
+            expected = _condition(model, task, known[visible.sort().values].float(), positions)[order[3 + k]]
             torch.testing.assert_close(conditions[sequence][0, k], expected, atol=1e-5, rtol=0)
 
 
-def _condition(model: Any, task: Any, known: Tensor, places: Tensor) -> Tensor:
+def _condition(model: Any, task: Any, known: Tensor, positions: Tensor) -> Tensor:
     """Conditions of all positions where nothing but the visible tokens goes through the encoder and the Qwen2."""
     mar = model._mar
     harmon = hasattr(task, "text")
     label = mar.fake_latent if harmon else mar.class_emb.weight[task.label][None]
-    x = torch.cat([label.expand(4, -1), mar.z_proj(known)]) + mar.encoder_pos_embed_learned[0, places]
+    x = torch.cat([label.expand(4, -1), mar.z_proj(known)]) + mar.encoder_pos_embed_learned[0, positions]
     x = mar.z_proj_ln(x)[None]
     for layer in mar.encoder_blocks:
         x = layer(x)
@@ -251,9 +254,9 @@ def _condition(model: Any, task: Any, known: Tensor, places: Tensor) -> Tensor:
         row = torch.cat([network.qwen.embed_tokens(torch.tensor(words.ids)), inside[4:], inside[:4]])
         out = network.qwen(inputs_embeds=row[None]).last_hidden_state[0, len(words.ids) :]
         x = x + network.proj_out(torch.cat([out[-4:], out[:-4]]))
-    whole = torch.zeros(1, 4 + SIDE**2, 16).index_copy(1, places, x)
-    visible = torch.zeros(1, 4 + SIDE**2, dtype=torch.bool).index_fill(1, places, True)[:, 4:]
-    conditions: Tensor = mar.decode(whole, visible)[0]
+    hidden = torch.zeros(1, 4 + SIDE**2, 16).index_copy(1, positions, x)
+    visible = torch.zeros(1, 4 + SIDE**2, dtype=torch.bool).index_fill(1, positions, True)[:, 4:]
+    conditions: Tensor = mar.decode(hidden, visible)[0]
     return conditions
 
 
@@ -325,17 +328,17 @@ def test_published_sizes_of_cosmos_are_read_and_the_larger_is_stretched(
     turned = cosmos.angles_of(config, (5, 40, 64))[(2 * 40 + 17) * 64 + 5]
     speeds = [5e5 ** (-2 * k / 44) for k in range(22)]  # of 64 rotations, 21 each turn with row and column
     if stretched:  # by YaRN (arXiv 2309.00071), from three latent frames on
-        kept = [min(max((s * 3 / (2 * math.pi) - 1) / 3, 0), 1) for s in speeds]
-        speeds = [s * (k + (1 - k) / 2) for s, k in zip(speeds, kept, strict=True)]
+        ramp = [min(max((s * 3 / (2 * math.pi) - 1) / 3, 0), 1) for s in speeds]
+        speeds = [s * (k + (1 - k) / 2) for s, k in zip(speeds, ramp, strict=True)]
     torch.testing.assert_close(turned[:22], torch.tensor([2 * speed for speed in speeds]))
     assert turned[22] == 17 and turned[43] == 5 and turned[:64].equal(turned[64:])
 
 
 def test_codes_of_clips_are_levels_and_later_frames_do_not_tell_of_earlier_ones(home: Path) -> None:
     tokenizer = loading.load(home / "cosmos")._tokenizer
-    every, levels = torch.arange(240), torch.tensor((5, 4, 4, 3))
-    assert tokenizer.coordinates(every).unique(dim=0).shape == (240, 4)
-    assert (tokenizer.coordinates(every) * (levels // 2) + levels // 2).round().long().amax(0).equal(levels - 1)
+    all_codes, levels = torch.arange(240), torch.tensor((5, 4, 4, 3))
+    assert tokenizer.coordinates(all_codes).unique(dim=0).shape == (240, 4)
+    assert (tokenizer.coordinates(all_codes) * (levels // 2) + levels // 2).round().long().amax(0).equal(levels - 1)
     assert tokenizer.coordinates(torch.tensor(tokenizer.middle)).abs().max() == 0
     clips = torch.rand(2, 3, 13, 16, 24, generator=torch.Generator().manual_seed(4)) * 2 - 1
     codes = tokenizer.encode(clips)
@@ -346,29 +349,29 @@ def test_codes_of_clips_are_levels_and_later_frames_do_not_tell_of_earlier_ones(
 
 @pytest.mark.slow
 def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files, place, clip = drawing.pickles("cosmos", tmp_path / "files").source, tmp_path / "mine", tmp_path / "clip.gif"
-    assert main(["model", "convert", "cosmos", str(files), str(files), str(place)]) == 0
-    assert f"run scd --model {place}" in capsys.readouterr().out
+    files, folder, clip = drawing.pickles("cosmos", tmp_path / "files").source, tmp_path / "mine", tmp_path / "clip.gif"
+    assert main(["model", "convert", "cosmos", str(files), str(files), str(folder)]) == 0
+    assert f"run scd --model {folder}" in capsys.readouterr().out
     iio.imwrite(clip, np.random.default_rng(0).integers(0, 255, (12, 32, 48, 3), np.uint8))
-    run = ["run", "scd", "--model", str(place), "--preset", "Cosmos", "-o", str(tmp_path / "x.json"), "--prompt"]
+    run = ["run", "scd", "--model", str(folder), "--preset", "Cosmos", "-o", str(tmp_path / "x.json"), "--prompt"]
     assert main([*run, str(clip)]) == 0
-    trace, model = read(tmp_path / "x.json"), loading.load(place)
+    trace, model = read(tmp_path / "x.json"), loading.load(folder)
     assert (len(trace.output.video), trace.output.given, trace.prompt) == (
         13,
         9,
         model.prompt_for(clip.read_bytes()),
     )
-    whole = model.continued(trace.prompt, [int(str(token)) for token in trace.output.tokens])
-    np.testing.assert_array_equal(np.asarray(picture_of(trace.output.video[-1])), whole[-1].numpy())
+    frames = model.continued(trace.prompt, [int(str(token)) for token in trace.output.tokens])
+    np.testing.assert_array_equal(np.asarray(picture_of(trace.output.video[-1])), frames[-1].numpy())
     assert str(tmp_path) not in dumps(trace).decode(errors="ignore")
     clip.write_bytes(b"nothing")
-    for prompt, said in (
+    for prompt, problem in (
         ("a red boot", "is not a clip"),
         (str(tmp_path / "none.mp4"), "cannot be read (No such file or directory); check the path."),
         (str(clip), "clip: the file is neither a GIF nor an MP4"),
     ):
-        assert main([*run, prompt]) == 2 and said in capsys.readouterr().err
-    assert main(["model", "convert", "cosmos", str(files), str(files), str(place)]) == 3
+        assert main([*run, prompt]) == 2 and problem in capsys.readouterr().err
+    assert main(["model", "convert", "cosmos", str(files), str(files), str(folder)]) == 3
     assert main(["model", "convert", "rar", str(files), str(tmp_path / "no")]) == 2
     assert "KIND: 'rar' is none; use lumina-mgpt" in capsys.readouterr().err
 
