@@ -49,7 +49,7 @@ class OracleSavings(NamedTuple):
         return 1 - self.best / self.spent
 
 
-def hindsight(trace: Trace) -> OracleSavings | None:
+def oracle_savings(trace: Trace) -> OracleSavings | None:
     """Return the choices of a run and the oracle's; None if there were none, as in the baseline."""
     for setting, unit, read in _KINDS:
         choices = read(trace)

@@ -73,7 +73,7 @@ class TraceBuilder:
             fate: Outcome at each position; names as in docs/trace.md.
             token: Token of each position after the pass; empty if ids are unknown.
             call: Model and cost: role, mode, query_tokens, milliseconds; by default a verification by the target.
-            columns: Further columns of a step, one value per position: draft, p, q, accept_prob, coin, top; and
+            columns: Further columns of a step, one value per position: draft, p, q, accept_prob, `coin`, top; and
                 numbers,
                 signals, mask and others.
 

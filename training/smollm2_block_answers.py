@@ -41,7 +41,7 @@ MAX_ANSWER: Final = 224
 MAX_PROMPT: Final = 320
 """Tokens of a prompt; longer ones are skipped."""
 MIN_ROWS: Final = 8
-"""When this number of answers of a shard or fewer are unfinished, they are cut off."""
+"""A shard ends when at most this number of its answers are unfinished; these are cut off."""
 SORTED_SHARDS: Final = 8
 """Shards whose prompts are sorted by length together, so that those of a shard need little padding."""
 HELD_SHARDS: Final = 2

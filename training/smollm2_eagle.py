@@ -2,7 +2,7 @@
 
     python -m training.smollm2_eagle [--preset cpu|gpu] [--minutes M]
 
-The drafter learns the target's distribution of every token of an answer, in the text as far as it goes and behind
+The drafter learns the target's distribution of every token of an answer, in the text as far as it goes and after
 drafts of its own, as it drafts (training-time test, EAGLE-3, arXiv 2503.01840): STEPS drafts, weighted by DECAY to the
 power of those before. Of the target's distribution over the tokens that can be drafted, the likeliest LIKELIEST count.
 It starts as the last layer of the target. Shards that are written meanwhile are read when a run goes on.

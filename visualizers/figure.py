@@ -53,7 +53,7 @@ class FigureText:
     """Name on the command line."""
     title: str
     caption: str
-    """What the figure shows, and how that is computed."""
+    """Content of the figure, and how it is computed."""
     paper: str = ""
     """The published figure or table it answers to."""
     drawing: Callable[..., go.Figure] = _undrawn

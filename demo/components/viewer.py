@@ -98,7 +98,7 @@ const act = {
   },
   suppose: (answer) => player.suppose(answer),
 };
-act.info = act.error = act.suppose;  // where the coin waits in line, or cannot be decoded
+act.info = act.error = act.suppose;  // where the changed draw waits in the queue, or cannot be decoded
 const take = () => {
   const message = props.value;
   if (!message?.kind) return;

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from analysis.hardware import HardwareError, Machine, predict
-from analysis.oracle import hindsight
+from analysis.oracle import oracle_savings
 from analysis.seeds import estimate, paired_by_seed, seconds, target_forwards
 from analysis.tables import table
 from traces.labels import is_baseline, labels
@@ -32,7 +32,7 @@ _NUMBERS: Final[Mapping[str, Number]] = {
     "Query tokens": lambda trace: float(trace.summary.query_tokens),
     "Acceptance": lambda trace: trace.summary.acceptance,
     "Seconds": seconds,
-    _SAVED: lambda trace: 100 * choices.saved if (choices := hindsight(trace)) else None,
+    _SAVED: lambda trace: 100 * choices.saved if (choices := oracle_savings(trace)) else None,
 }
 _RATIOS: Final = {"Times fewer target passes": target_forwards, "Times as fast": seconds}
 """Columns given as the baseline's value divided by the run's."""

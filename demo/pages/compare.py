@@ -43,14 +43,14 @@ IN_TURN: Final[dict[str, Any]] = serialized("compared")
 TICKED: Final = "the runs selected under Compare"
 """Origin of the current runs, in words; such runs are in the selection already."""
 _LEAD: Final = (
-    f"Select 2 to {MAX_SELECTED} runs: they play on one clock, and the figures below draw all of them. Your runs and the "
-    "files that you open are added automatically; the others are listed under Recorded runs."
+    f"Select 2 to {MAX_SELECTED} runs: they play on one clock, and the figures below draw all of them. Your runs and "
+    "the files that you open are added automatically; the others are listed under Recorded runs."
 )
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
 _ZIPPED: Final = ("race", "comparison", "churn")
 """Figures of a zip if none are chosen."""
 _FILES: Final = (
-    "{} of the runs of this link are from files, which a link cannot contain: get the files and open them here."
+    "{} of the runs of this link came as a file, which a link cannot contain: get the file and open it here."
 )
 _PLAY: Final = "play"
 """Id of the tab with the player."""

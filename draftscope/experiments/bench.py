@@ -51,7 +51,7 @@ _COLUMNS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
     "Decoding": lambda line: line["label"],
     "Tokens per target pass": lambda line: f"{line['tokens_per_pass']:.2f}",
     "Acceptance": lambda line: "" if line["acceptance"] is None else f"{line['acceptance']:.2f}",
-    "Acceptance by place": lambda line: " ".join(f"{rate:.2f}" for rate in line["acceptance_by_place"]),
+    "Acceptance by position": lambda line: " ".join(f"{rate:.2f}" for rate in line["acceptance_by_place"]),
     "Tokens per second": lambda line: f"{line['tokens_per_second']:.1f}",
     "Times as fast (quartiles)": lambda line: (
         f"{line['speed']:.2f} ({line['speed_low']:.2f} to {line['speed_high']:.2f})"

@@ -84,7 +84,7 @@ class Window:
             q=self.q,
             consecutive_iterations=True,
             accept_prob=verdict.accept_prob,
-            uniform=verdict.coin,
+            uniform=verdict.uniform,
             deferred_fields=lambda: {
                 "fate": self._fates(task, after, verdict.rejection),
                 "measures": {"age": self.age, "initial": self.age == 0, **(numbers or {})},

@@ -51,16 +51,16 @@ def verify_paths(
 
     def verify_paths(p: Gaussians) -> PathVerification:
         log_w = log_weights(p, q, states)
-        coins = accept(log_w[-1], chance, block.draw_key("verify"), until_rejection=True)
-        r = coins.rejection[None]
+        verdict = accept(log_w[-1], chance, block.draw_key("verify"), until_rejection=True)
+        r = verdict.rejection[None]
         if int(r) == block.W:
-            return replace((yield from bonus_path(block)), coins=coins)
+            return replace((yield from bonus_path(block)), verdict=verdict)
         at = DrawKey("leave", block.iteration, block.position[r])
         left_at = find_exit_step(p[:, r], q[:, r], log_w[:-1, r], max_tries, chance, at)
         left, shape = n - 1 - left_at.step, states.shape[1:]
         fresh = chance.normal(DrawKey("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
         denoised = yield DenoiseRequest(r, left, left_at.state, fresh)
-        return PathContinuation(r, left, denoised.states, left_at.tries, left_at.capped, coins)
+        return PathContinuation(r, left, denoised.states, left_at.tries, left_at.capped, verdict)
 
     return GivenPaths(states, verify_paths)
 
@@ -101,12 +101,12 @@ def find_exit_step(
     num_tried, count = 0, min(_FIRST_ROUND, max_tries)
     while True:
         named = [DrawKey(f"{at.purpose} {part} {num_tried}", at.iteration, keys) for part in ("state", "side", "coin")]
-        side, coin = (chance.uniform(draw, count).unflatten(0, log_w.shape) for draw in named[1:])
+        side, uniform = (chance.uniform(draw, count).unflatten(0, log_w.shape) for draw in named[1:])
         z = chance.normal(named[0], count * width).unflatten(1, (count, width)).unflatten(0, log_w.shape)
         z = p[:, :, None].draw(z, side)  # plain Gaussians: there is nothing to pick
         log_ratio = p[:, :, None].log_density(z) - q[:, :, None].log_density(z)
-        won = (side < 0.5) & (coin < log_w.exp()[..., None] - (-log_ratio).exp())
-        ended = won | ((side >= 0.5) & (coin < -torch.expm1(log_w)[..., None]))
+        won = (side < 0.5) & (uniform < log_w.exp()[..., None] - (-log_ratio).exp())
+        ended = won | ((side >= 0.5) & (uniform < -torch.expm1(log_w)[..., None]))
         first = ended.long().argmax(-1, keepdim=True)
         new = ended.any(-1) & ~over
         y = torch.where(new[..., None], z.gather(2, first[..., None].expand(-1, -1, -1, width))[:, :, 0], y)

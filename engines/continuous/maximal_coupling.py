@@ -39,13 +39,13 @@ def verify_paths(
     states = torch.cat([drawn.states, x[:, None]], 1)
 
     def verify_paths(p: Gaussians) -> PathVerification:
-        coins = accept(log_ratio(drawn, p, x), chance, block.draw_key("verify"), until_rejection=True)
-        r = int(coins.rejection)
+        verdict = accept(log_ratio(drawn, p, x), chance, block.draw_key("verify"), until_rejection=True)
+        r = int(verdict.rejection)
         if r == block.W:
-            return replace((yield from bonus_path(block)), coins=coins)
+            return replace((yield from bonus_path(block)), verdict=verdict)
         at = DrawKey("anew", block.iteration, block.position[r : r + 1])
         continuation = yield from sample_residual_path(r, drawn.densities[r], states.shape[1:], max_tries, chance, at)
-        return replace(continuation, coins=coins)
+        return replace(continuation, verdict=verdict)
 
     return GivenPaths(states, verify_paths)
 
@@ -81,10 +81,10 @@ def sample_residual_path(
     num_tried, count, width = 0, min(_FIRST_ROUND, max_tries), shape.numel()
     while num_tried < max_tries:
         noise = chance.normal(at.subkey(f"paths {num_tried}"), count * width)[0].unflatten(0, (count, *shape))
-        coins = chance.uniform(at.subkey(f"coins {num_tried}"), count)[0]
+        uniform = chance.uniform(at.subkey(f"coins {num_tried}"), count)[0]
         denoised = yield whole_paths(row, noise)
         log_p = denoised.distributions.log_density(denoised.states[:, 1:].transpose(0, 1)).sum(0)
-        accepted = coins < -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
+        accepted = uniform < -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
         if bool(accepted.any()):
             first = int(accepted.long().argmax())
             return resampled_path(row, denoised.states[first : first + 1], num_tried + first + 1)

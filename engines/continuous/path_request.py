@@ -50,7 +50,7 @@ class PathContinuation:
     tries: Float[Tensor, "1"]
     capped: Bool[Tensor, "1"]
     """Whether the proposals ran out, so that a plain sample of the target is used."""
-    coins: CouplingResult | None = None
+    verdict: CouplingResult | None = None
     """The verdicts on the paths that were followed."""
 
     @property

@@ -68,8 +68,8 @@ def accept(
 ) -> CouplingResult:
     """Accept each draft with probability min(1, R); see `RandomSource.accept` for `until_rejection`."""
     accept_prob = log_ratio.clamp(max=0.0).exp()
-    accepted, coin = chance.accept(accept_prob, draw, until_rejection=until_rejection)
-    return CouplingResult(accepted, accept_prob, coin)
+    accepted, uniform = chance.accept(accept_prob, draw, until_rejection=until_rejection)
+    return CouplingResult(accepted, accept_prob, uniform)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +130,10 @@ def accept_or_replace(
     ratio: DensityRatio, x: Float[Tensor, "W D"], max_tries: int, chance: RandomSource, draw: DrawKey
 ) -> AcceptOrReplaceResult:
     """Accept or replace drafts x ~ q, each apart from the others. The variant exact is a maximal coupling."""
-    coins = accept(ratio.log_of_drafts(x), chance, draw.subkey("verdict"))
-    new = draw_replacements(ratio, ~coins.accepted, max_tries, chance, draw)
+    verdict = accept(ratio.log_of_drafts(x), chance, draw.subkey("verdict"))
+    new = draw_replacements(ratio, ~verdict.accepted, max_tries, chance, draw)
     return AcceptOrReplaceResult(
-        torch.where(coins.accepted[:, None], x, new.token), new.tries, new.capped, coins.accepted
+        torch.where(verdict.accepted[:, None], x, new.token), new.tries, new.capped, verdict.accepted
     )
 
 

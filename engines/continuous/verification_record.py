@@ -41,7 +41,7 @@ class VerifiedBlock:
     def decision(
         self,
         token: Tensor,
-        coins: CouplingResult,
+        verdict: CouplingResult,
         numbers: Callable[[], Mapping[str, Tensor]],
         readback: Tensor,
         fate: Tensor | None = None,
@@ -55,10 +55,10 @@ class VerifiedBlock:
             token,
             readback=readback,
             draft=self.x,
-            accept_prob=coins.accept_prob,
-            uniform=coins.coin,
+            accept_prob=verdict.accept_prob,
+            uniform=verdict.uniform,
             deferred_fields=lambda: {
-                "fate": fates_with_bonus(coins.rejection, self.block.W) if fate is None else fate,
+                "fate": fates_with_bonus(verdict.rejection, self.block.W) if fate is None else fate,
                 "measures": {**self._measures(), **self._on_the_line(token[: self.block.W]), **numbers()},
                 "denoising_paths": self.walks(),
             },

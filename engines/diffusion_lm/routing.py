@@ -132,12 +132,16 @@ def margin(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
 
 
 def estimates(
-    probs: Float[Tensor, "m V"], confidence: Float[Tensor, " m"], coin: Float[Tensor, " m"], exponent: float, cut: float
+    probs: Float[Tensor, "m V"],
+    confidence: Float[Tensor, " m"],
+    uniform: Float[Tensor, " m"],
+    exponent: float,
+    cut: float,
 ) -> dict[str, Float[Tensor, " m"]]:
     """Every estimate, by name; `exponent` is beta, gamma and k, `cut` is t."""
     share, gap = entropy_share(probs), margin(probs)
     return {
-        "random": coin,
+        "random": uniform,
         "entropy": (-exponent * share).exp(),
         "power": confidence**exponent,
         "renyi": probs.square().sum(-1),
@@ -159,7 +163,7 @@ class RouterInput:
     probs: Float[Tensor, "L V"]
     """The distributions they were drawn from."""
     confidence: Float[Tensor, " L"]
-    coin: Float[Tensor, " L"]
+    uniform: Float[Tensor, " L"]
     """Uniform numbers, for the random estimate."""
     confident: Int[Tensor, ""]
     """N_hi, open positions of the block, or sub-block, above the threshold."""
@@ -202,7 +206,7 @@ def route(settings: RouterSettings, view: RouterInput, memory: RouterState) -> R
     count, device = len(view.probs), view.probs.device
     if not count:
         return Route(torch.zeros((), dtype=torch.bool, device=device), memory, lambda: view.confidence)
-    by_name = cache(partial(estimates, view.probs, view.confidence, view.coin, settings.exponent, settings.cut))
+    by_name = cache(partial(estimates, view.probs, view.confidence, view.uniform, settings.exponent, settings.cut))
 
     def score() -> Tensor:
         cost = settings.cost * (view.confident if settings.scoring == "dynamic" else 1)

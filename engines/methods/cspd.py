@@ -110,13 +110,13 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
         verified = VerifiedBlock(block, x, drawn, y[:W], paths)
         ratio = verified.ratio(config.mode)
         log_ratio = ratio.log_of_drafts(x)
-        coins = accept(log_ratio, chance, block.draw_key("verify"), until_rejection=True)
-        n = coins.rejection
+        verdict = accept(log_ratio, chance, block.draw_key("verify"), until_rejection=True)
+        n = verdict.rejection
         # Replace the first rejected token by acceptance-rejection; without a rejection use the target's own token.
         rejected = torch.arange(W, device=x.device) == n
         new = draw_replacements(ratio, rejected, config.tries, chance, block.draw_key("residual"))
         token = torch.cat([torch.where(rejected[:, None], new.token, x), y[W:]])
         numbers = partial(search_measures, rejected, new, partial(dict, log_ratio=log_ratio))
-        (count,) = as_ints((yield verified.decision(token, coins, numbers, (n + 1)[None])))
+        (count,) = as_ints((yield verified.decision(token, verdict, numbers, (n + 1)[None])))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1
     return done

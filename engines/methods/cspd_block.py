@@ -81,14 +81,14 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
             follow=following(block, drawn, x, config.tries, chance),
         )
         paths = as_paths((yield request))
-        assert paths.continuation is not None and paths.continuation.coins is not None
+        assert paths.continuation is not None and paths.continuation.verdict is not None
         drawn = replace(drawn, densities=())  # a record is not to hold what the drafter's head computed
-        continuation, coins = paths.continuation, paths.continuation.coins
+        continuation, verdict = paths.continuation, paths.continuation.verdict
         token = torch.cat([x, continuation.token]).index_copy(0, continuation.row, continuation.token)
-        n = coins.rejection
+        n = verdict.rejection
         rejected = torch.arange(W, device=x.device) == n
         numbers = partial(search_measures, rejected, continuation, partial(measured, drawn, paths, x))
         verified = VerifiedBlock(block, x, drawn, token[:W], paths)
-        (count,) = as_ints((yield verified.decision(token, coins, numbers, (n + 1)[None])))
+        (count,) = as_ints((yield verified.decision(token, verdict, numbers, (n + 1)[None])))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1
     return done

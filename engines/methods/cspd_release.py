@@ -80,14 +80,17 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
         verified = VerifiedBlock(block, x, drawn, block.noise.draw(paths.last), paths)
         ratio = verified.ratio("release")
         log_ratio = ratio.log_of_drafts(x)
-        coins = accept(log_ratio, chance, block.draw_key("verify"))
-        new = draw_replacements(ratio, ~coins.accepted, config.tries, chance, block.draw_key("residual"))
-        token = torch.where(coins.accepted[:, None], x, new.token)
+        verdict = accept(log_ratio, chance, block.draw_key("verify"))
+        new = draw_replacements(ratio, ~verdict.accepted, config.tries, chance, block.draw_key("residual"))
+        token = torch.where(verdict.accepted[:, None], x, new.token)
         numbers = partial(
-            search_measures, ~coins.accepted, new, partial(dict, log_ratio=log_ratio, soft_log_ratio=ratio.softened(x))
+            search_measures,
+            ~verdict.accepted,
+            new,
+            partial(dict, log_ratio=log_ratio, soft_log_ratio=ratio.softened(x)),
         )
-        fate = torch.where(coins.accepted, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.RESAMPLED])
-        yield verified.decision(token, coins, numbers, fate[:0], fate)
+        fate = torch.where(verdict.accepted, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.RESAMPLED])
+        yield verified.decision(token, verdict, numbers, fate[:0], fate)
         # What the target's cache holds of drafts, other tokens have replaced.
         done, settled, fed = torch.cat([done, token]), start, start + W - 1
     return done

@@ -10,13 +10,13 @@ from typing import Any, Final
 from engines.diffusion_lm.unmasking import ANCHOR_THRESHOLD
 from traces.schema import Fate, Rule
 
-_COIN: Final = "coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
+_UNIFORM: Final = "uniform draw {coin} {coin ? accept_prob} {accept_prob}: {fate}"
 _JUDGED: Final = (Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED)
 _LESS: Final = "the more q exceeds p, the more rarely it is accepted"
 
 RATIO: Final = Rule(
     fates=_JUDGED,
-    formula="min(1, {p} / {q}) = {accept_prob}; " + _COIN,
+    formula="min(1, {p} / {q}) = {accept_prob}; " + _UNIFORM,
     says=f"A draft is accepted with probability min(1, p / q): {_LESS}.",
     redrawn="residual",
 )
@@ -58,7 +58,7 @@ def coupled(config: Any) -> tuple[Rule, ...]:
 
 def grouped(_: Any) -> tuple[Rule, ...]:
     """Return rules for verdicts over groups of interchangeable tokens."""
-    formula = "min(1, {group_p} / {group_q}) = {accept_prob}; " + _COIN
+    formula = "min(1, {group_p} / {group_q}) = {accept_prob}; " + _UNIFORM
     return (replace(RATIO, formula=formula, says="p and q are those of the draft and of tokens like it, added up."),)
 
 
@@ -70,7 +70,7 @@ def verified(config: Any) -> tuple[Rule, ...]:
         return (replace(RATIO, redrawn="judge"),)
     if getattr(config, "tempering", 1.0) == 1:
         return (RATIO,)
-    formula = "min(1, {p} / {q}) to the power of {set tempering} = {accept_prob}; " + _COIN
+    formula = "min(1, {p} / {q}) to the power of {set tempering} = {accept_prob}; " + _UNIFORM
     return (replace(RATIO, formula=formula, says=f"p / q is tempered: {_LESS}, less so at a power below 1."),)
 
 
@@ -196,5 +196,5 @@ def softened(_: Any) -> tuple[Rule, ...]:
 
 
 def _continuous(formula: str, name: str, says: str) -> tuple[Rule, ...]:
-    whole_path = f"{formula}; min(1, {name}) = {{accept_prob}}; {_COIN}"
+    whole_path = f"{formula}; min(1, {name}) = {{accept_prob}}; {_UNIFORM}"
     return (Rule(fates=_JUDGED, formula=whole_path, says=says, redrawn="residual"),)

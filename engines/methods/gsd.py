@@ -88,8 +88,8 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         # Verify by groups: r is the first rejection.
         group_p, group_q, group_size = group_probs(x, q, p, config, task.embedding)
         accept_prob = (group_p / group_q).clamp(max=1.0)
-        accepted, coin = chance.accept(accept_prob, DrawKey("verify", iteration, drafts), until_rejection=True)
-        verdict = CouplingResult(accepted, accept_prob, coin)
+        accepted, uniform = chance.accept(accept_prob, DrawKey("verify", iteration, drafts), until_rejection=True)
+        verdict = CouplingResult(accepted, accept_prob, uniform)
         r = verdict.rejection
         rejected = slot[:W] == r
         after = pad(sample_residual(x, q, p, chance, DrawKey("residual", iteration, drafts), rejected), (0, E - W))

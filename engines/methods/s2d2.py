@@ -142,13 +142,13 @@ def _draft(
     all_probs = as_probs((yield row.request_open_positions(seen=s2d2_layouts.drafting(row, config), read=both)))
     probs, positions, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
     token, confidence = sample_open_positions(probs, position, iteration, chance, config.mode)
-    _, coin = chance.accept(torch.ones_like(confidence), DrawKey("estimate", iteration, positions[:count]))
+    _, uniform = chance.accept(torch.ones_like(confidence), DrawKey("estimate", iteration, positions[:count]))
     inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
     progress = (
         row.sub_block_positions.stop - max(row.sub_block_positions.start, row.prompt_length) - count
     ) / config.part
     route = routing.route(
-        config, routing.RouterInput(probs[inside], confidence[inside], coin[inside], sure, progress), memory
+        config, routing.RouterInput(probs[inside], confidence[inside], uniform[inside], sure, progress), memory
     )
 
     carried = to_device(carried, probs.device)
@@ -165,7 +165,7 @@ def _draft(
             "fate": torch.cat([unmasking.fates(chosen, ruled & (confidence <= config.threshold)), fates(edited)]),
             "measures": {"confidence": confidence, "margin": routing.margin(probs)}
             | {"entropy_share": routing.entropy_share(probs)}
-            | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate()])},
+            | {"estimate": torch.cat([uniform[:first] + torch.nan, route.estimate()])},
             "step_measures": {"block": number, "open": count, "committed": chosen.sum(), **route.signals()},
         },
     )
@@ -205,7 +205,7 @@ def _verify(
         q=q,
         probs=torch.cat([p, drafts.probs[count:]]),
         accept_prob=verdict.accept_prob,
-        uniform=verdict.coin,
+        uniform=verdict.uniform,
         step_measures={"block": row.number, "open": len(x), "committed": gained},
         deferred_fields=lambda: {
             "fate": pad(

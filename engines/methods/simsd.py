@@ -197,7 +197,7 @@ def _verify(row: BlockSequence, drafts: Drafts, config: Config, chance: RandomSo
         q=q,
         probs=p,
         accept_prob=verdict.accept_prob,
-        uniform=verdict.coin,
+        uniform=verdict.uniform,
         deferred_fields=lambda: {
             "fate": fates(verdict.rejection, gamma),
             "measures": {"order": torch.arange(gamma, dtype=p.dtype, device=p.device)[rank], **divergences(x, q, p)},

@@ -138,7 +138,7 @@ def _decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
             p=p[:W],
             q=q[:W],
             accept_prob=verdict.accept_prob,
-            uniform=verdict.coin,
+            uniform=verdict.uniform,
             deferred_fields=partial(_details, task, after, r, W),
         )
         kept_drafts, *tokens = as_ints(answer)

@@ -23,7 +23,7 @@ class CouplingResult:
 
     accepted: Bool[Tensor, " W"]
     accept_prob: Float[Tensor, " W"]
-    coin: Float[Tensor, " W"] | None = None
+    uniform: Float[Tensor, " W"] | None = None
 
     @property
     def rejection(self) -> Int[Tensor, ""]:
@@ -57,8 +57,8 @@ def verify_drafts(
         return CouplingResult(x == chance.gumbel_argmax(p, draw.position), gumbel_repeat_prob(x, q, p))
     here = x[:, None]
     accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).clamp(max=1.0)
-    accepted, coin = chance.accept(accept_prob, draw, until_rejection=until_rejection)
-    return CouplingResult(accepted, accept_prob, coin)
+    accepted, uniform = chance.accept(accept_prob, draw, until_rejection=until_rejection)
+    return CouplingResult(accepted, accept_prob, uniform)
 
 
 def first_rejection(accepted: Bool[Tensor, " W"]) -> Int[Tensor, ""]:

@@ -173,11 +173,11 @@ class SeededRandom:
         self, prob: Float[Tensor, " W"], draw: DrawKey, *, until_rejection: bool = False
     ) -> tuple[Bool[Tensor, " W"], Float[Tensor, " W"]]:
         """Accept or reject at every position."""
-        coin = self._uniform(draw)
+        uniform = self._uniform(draw)
         for turned in self._turned:
-            near = (coin - turned.recorded).abs() <= _ROUNDED * turned.recorded
-            coin = torch.where(near & (draw.position == turned.position), turned.replacement, coin)
-        return coin < prob, coin
+            near = (uniform - turned.recorded).abs() <= _ROUNDED * turned.recorded
+            uniform = torch.where(near & (draw.position == turned.position), turned.replacement, uniform)
+        return uniform < prob, uniform
 
     def categorical(
         self, weights: Float[Tensor, "W V"], draw: DrawKey, where: Bool[Tensor, " W"] | None = None
@@ -190,13 +190,13 @@ class SeededRandom:
             return sample_in_chunks(
                 where, weights.shape[-1], lambda rows: self.categorical(weights[rows], draw.select(rows))
             )
-        coin, W = self._uniform(draw), weights.shape[0]
+        uniform, W = self._uniform(draw), weights.shape[0]
         # The first id whose cumulative weight exceeds the target; an id of weight zero never does so first.
         if W == 1 or (W and weights.stride(0) == 0):  # one distribution for all rows
             total = weights[0].cumsum(-1, dtype=torch.float64)
-            return torch.searchsorted(total[:-1], coin * total[-1], right=True)
+            return torch.searchsorted(total[:-1], uniform * total[-1], right=True)
         total = weights.cumsum(-1, dtype=torch.float64)  # [W, V]
-        ids = torch.searchsorted(total, coin[:, None] * total[:, -1:], right=True)
+        ids = torch.searchsorted(total, uniform[:, None] * total[:, -1:], right=True)
         return ids.squeeze(-1).clamp_(max=weights.shape[-1] - 1)
 
     def gumbel_argmax(

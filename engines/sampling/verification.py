@@ -25,8 +25,8 @@ class VerificationResult:
     rejection: Int[Tensor, ""]
     """Place of the first rejection; W when there is none."""
     accept_prob: Float[Tensor, " W"] | None
-    """None, as `coin`, where no uniform number was drawn."""
-    coin: Float[Tensor, " W"] | None
+    """None, as `uniform`, where no uniform number was drawn."""
+    uniform: Float[Tensor, " W"] | None
 
 
 def verify_in_order(
@@ -43,12 +43,12 @@ def verify_in_order(
     """
     q, p = probs
     if rule == "match":
-        best, accept_prob, coin = p.argmax(-1), None, None
+        best, accept_prob, uniform = p.argmax(-1), None, None
         accepted = x == best
     else:
         here = x[:, None]
         accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).pow(tempering).clamp(max=1.0)
-        accepted, coin = chance.accept(
+        accepted, uniform = chance.accept(
             accept_prob, DrawKey("verify", draw.iteration, draw.position), until_rejection=True
         )
     r = first_rejection(accepted)
@@ -56,7 +56,7 @@ def verify_in_order(
     if rule != "match":
         at = DrawKey("residual", draw.iteration, draw.position)
         best = sample_residual(x, q, p, chance, at, lost) if rule == "ratio" else chance.categorical(p, at, where=lost)
-    return VerificationResult(torch.where(lost, best, x), r, accept_prob, coin)
+    return VerificationResult(torch.where(lost, best, x), r, accept_prob, uniform)
 
 
 def fates(r: Int[Tensor, ""], W: int) -> Int[Tensor, " W"]:

@@ -78,15 +78,15 @@ class Enumerator:
     def accept(self, prob: Tensor, draw: DrawKey, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
         """The uniform numbers are part of the branch, so that a method that depends on their values fails."""
         verdicts: list[bool] = []
-        coins: list[float] = []
+        uniforms: list[float] = []
         over = False
         for accept_prob, position in zip(prob.tolist(), draw.position.tolist(), strict=True):
             is_accepted = not over and self._drawn((accept_prob, 1.0), draw, position) == 0
             low, high = (0.0, 1.0) if over else self.intervals[self._key(draw, position)]
             over = over or (until_rejection and not is_accepted)
             verdicts.append(is_accepted)
-            coins.append(low + (high - low) * self.within.random())
-        return torch.tensor(verdicts, dtype=torch.bool), torch.tensor(coins, dtype=torch.float64)
+            uniforms.append(low + (high - low) * self.within.random())
+        return torch.tensor(verdicts, dtype=torch.bool), torch.tensor(uniforms, dtype=torch.float64)
 
     def categorical(self, weights: Tensor, draw: DrawKey, where: Tensor | None = None) -> Tensor:
         """Sample an id at every position."""

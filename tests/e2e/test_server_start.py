@@ -1,4 +1,4 @@
-"""What a server reports and logs about itself: readiness, reasons for not starting, and runs."""
+"""Reports of a server and logs about itself: readiness, reasons for not starting, and runs."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""What a Hugging Face Space makes of the repository: its front matter, its packages, and an app that starts there."""
+"""The repository as a Hugging Face Space: its front matter, its packages, and an app that starts there."""
 
 import ast
 import json
@@ -42,7 +42,7 @@ def test_the_front_matter_and_the_packages_of_the_system_are_what_the_hub_takes(
 
 
 def distributions(file: str) -> set[str]:
-    """What a file of requirements brings, dependencies included."""
+    """Return the distributions that a requirements file installs, dependencies included."""
     text = (ROOT / file).read_text(encoding="utf-8")
     waiting = re.findall(r"^([\w.-]+)==", text, re.MULTILINE)
     names: set[str] = set()

@@ -1,4 +1,4 @@
-"""What pip installs, and what works without torch or weights."""
+"""The wheel: its contents, and the parts that work without torch or weights."""
 
 import json
 import os

@@ -26,7 +26,7 @@ HOSTILE: Final = '<img src=x onerror="globalThis.pwned = 1"></script><script>glo
 
 
 def written(words: Sequence[str] = ("The", " draft", " holds", HOSTILE, ".")) -> Trace:
-    """A text drafted at once, of which a verifier keeps all but the second token."""
+    """A text drafted in one pass, of which a verifier keeps all but the second token."""
     ids = tuple(range(len(words)))
     drafts, target_pass = (
         " ".join(f"{i}:{i}={fate}" for i in ids[first:]) for first, fate in ((0, "drafted"), (2, "discarded"))
@@ -40,7 +40,7 @@ def written(words: Sequence[str] = ("The", " draft", " holds", HOSTILE, ".")) ->
 
 
 def hostile(trace: Trace, text: str) -> Trace:
-    """The same run with `text` for every name and word; checks accept it."""
+    """Return a run with `text` as every name and word, which the checks accept."""
     model = ModelCard(id=text, title=text, weights={text: "0" * 64}, licence=text)
     environment = Environment(device=text, dtype=text, python=text, platform=text, libraries={text: text}, commit=text)
     words = dict.fromkeys(trace.legend.vocabulary or {}, text)

@@ -83,7 +83,7 @@ def _relieve(module: str, qualname: str) -> None:
     """Check a function no more, where it can be found by its name."""
     try:
         found = reduce(inspect.getattr_static, qualname.split("."), sys.modules[module])
-    except AttributeError:  # whoever tests it put another in its place
+    except AttributeError:  # a test has replaced it
         return
     function = inspect.unwrap(getattr(found, "fget", None) or getattr(found, "__func__", None) or found)
     if isinstance(function, FunctionType):

@@ -141,7 +141,7 @@ def cosmos(seed: int = 0) -> Any:
 
 
 def xar(seed: int = 0) -> XAR:
-    """Trained on cells of 2x2, with the tables of rotary positions and the mask that are stored beside the weights."""
+    """Trained on cells of 2x2, with the tables of rotary positions and the mask that are stored with the weights."""
     network = randomised(XAR(XAR_SIZE), seed)
     positions = torch.arange(SIDE**2).unflatten(0, (2, 2, 2, 2)).transpose(1, 2).flatten()
     speeds = 10_000 ** -(torch.arange(2) / 2)
@@ -161,7 +161,7 @@ def harmon(seed: int = 0) -> Harmon:
 
 
 def replaced(state: dict[str, Tensor], *names: tuple[str, str]) -> dict[str, Tensor]:
-    """Tensors under other names: patterns and what stands for them, in this order."""
+    """Tensors under other names: patterns and their replacements, in this order."""
     renamed = {}
     for name, part in state.items():
         for pattern, new in names:
@@ -257,7 +257,7 @@ def scripted(state: dict[str, Tensor]) -> Any:
 
 
 def _pickled(file: Path, state: dict[str, Tensor]) -> Path:
-    """A state dict with what a training leaves beside it."""
+    """A state dict with the other state that training saves."""
     zeros = {key: torch.zeros_like(part) for key, part in state.items()}
     torch.save({"model": zeros, "model_ema": state, "args": argparse.Namespace(seed=0)}, file)
     return file

@@ -1,4 +1,4 @@
-"""Tiny random models of transformers, to be handed over as objects."""
+"""Tiny random models of transformers, passed as objects."""
 
 from functools import cache
 from typing import Any
@@ -43,7 +43,7 @@ def noisy(network: Any, amount: float, seed: int = 1) -> Any:
 
 
 def greedy(network: Any, prompt: list[int], length: int, **options: Any) -> list[int]:
-    """What transformers' own generate decodes behind the prompt."""
+    """Return the tokens that generate of transformers decodes after the prompt."""
     ids = torch.tensor([prompt], device=network.device)
     out = network.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=length, do_sample=False, **options)
     return [int(token) for token in out[0, len(prompt) :]]

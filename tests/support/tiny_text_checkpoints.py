@@ -71,7 +71,7 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
 CAUSAL = ("qwen2", "qwen3", "llama", "mistral", "gpt2")
 DIFFUSION = tuple(family for family in NETWORKS if family not in CAUSAL)
 TEMPLATE = "{% for turn in messages %}{{ turn['role'] }} {{ turn['content'] }}\n{% endfor %}"
-"""Of causal models."""
+"""Configurations of causal models."""
 _LLAMA_CHAT = ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
 _CHATML = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 SPECIAL = {
@@ -164,7 +164,7 @@ class Memory:
 
 
 class MemoryLayer(DynamicLayer):
-    """What one layer sees of a `RouterState`."""
+    """The part of a `RouterState` that one layer sees."""
 
     def __init__(self, memory: Memory, layer: int, position: Tensor) -> None:
         super().__init__()
@@ -239,7 +239,7 @@ _LLADA = f"""{{
 
 
 def tokenizer_of(family: str, special: list[str] | None = None) -> Tokenizer:
-    """Letters, two merges, and the family's special tokens behind them, as Qwen's tokenizers are built."""
+    """Letters, two merges, and then the family's special tokens, as Qwen's tokenizers are built."""
     vocabulary = {piece: i for i, piece in enumerate([*LETTERS, *map("".join, MERGES)])}
     tokenizer: Any = Tokenizer(models.BPE(vocabulary, MERGES))
     tokenizer.normalizer = normalizers.NFC()

@@ -1,4 +1,4 @@
-"""Runs of a video on the toy raster, latent frame by latent frame, and the clip that its tiles stand for."""
+"""Runs of a video on the toy raster, latent frame by latent frame, and the clip that its tiles show."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ EACH = 8
 
 
 def film(frames: int = 3, side: int = 12, seed: int = 0, prefix: int = 0) -> Trace:
-    """Speculative Jacobi decoding, behind some frames that were given."""
+    """Speculative Jacobi decoding after some frames of the prompt."""
     return _as_video(jacobi(frames * side, side, seed=seed), frames, side, prefix)
 
 

@@ -95,7 +95,7 @@ def test_stop_is_there_while_something_is_under_way() -> None:
         buttons.connect("run", lambda values, request: iter([{box: values[many]}]), set(), [box], box)
     press, done, _, settle = page.fns.values()
     assert '"interactive": false' in press.js and press.fn is None
-    assert "where another run is under way" in press.js  # a single user is not told to wait
+    assert "where another run is under way" in press.js  # a single user is not asked to wait
     assert json.loads(settle.js.removeprefix("() => ")) == [gr.update(interactive=True), gr.update(visible=False)]
     request = gr.Request(session_hash="mine")
 

@@ -239,8 +239,8 @@ def test_every_device_has_a_curve_with_its_optimum_and_its_crossing_of_one(panel
         if each.speeds:
             assert (each.best, each.speeds[each.best]) == (best.drafts, best.speed_up)
             assert replace(plan, drafts=last).speed_up >= 1 > replace(plan, drafts=last + 1).speed_up
-    told = {each["device"]: (each["fastest"], each["note"]) for each in panel.devices.value["curves"]}
-    assert told["T4"] == ("", "too little memory") and told["H100"] == ("1.6× at γ 3", "slower from γ 14")
+    curve_notes = {each["device"]: (each["fastest"], each["note"]) for each in panel.devices.value["curves"]}
+    assert curve_notes["T4"] == ("", "too little memory") and curve_notes["H100"] == ("1.6× at γ 3", "slower from γ 14")
     never = curves_of(replace(_FIRST, acceptance=0.0))
     assert {each["note"] for each in never["curves"]} == {"too little memory", "never faster"}
     always = curves_of(replace(_FIRST, acceptance=1.0, draft=None))

@@ -201,7 +201,7 @@ def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
     near = min(close, key=lambda count: (abs(count - len(steps) // 2), count))
     assert still(page, NOW) == near and not page.evaluate(f"{SNAPSHOT}.playing")
     assert page.evaluate(TOKENS)[0] == near
-    expect(page.locator("#viewer .ds-caption")).to_contain_text("Another patch takes its place.")
+    expect(page.locator("#viewer .ds-caption")).to_contain_text("Another patch replaces it.")
 
 
 @pytest.mark.timed
@@ -232,7 +232,7 @@ def test_a_coin_that_is_let_go_is_decoded_live_and_the_run_comes_back(page: Page
     page.locator("#viewer .ds-next").click()
     tokens = "draftscopePlayers.viewer.lanes[0].replay.latest.token.join()"
     before = page.evaluate(tokens)
-    page.locator("#viewer .ds-coin-slider:visible").press("Home")
+    page.locator("#viewer .ds-draw-slider:visible").press("Home")
     expect(page.locator("#viewer .ds-say")).to_contain_text("What if, decoded live: ")
     assert page.evaluate(tokens) != before
     page.keyboard.press("Escape")

@@ -10,7 +10,7 @@ from support.browser import SNAPSHOT, accessible, visit
 TOUR = (
     (2, "8 drafts at once.", "({ drafts, judged }) => drafts === 8 && !judged"),
     (3, "8 of 8 drafts accepted in one pass.", "({ drafts, judged }) => drafts === 0 && !judged"),
-    (4, "The coin fell above p: rejected.", "({ coin, verdict, apart }) => coin > verdict?.columns[0].p && !apart"),
+    (4, "The draw fell above p: rejected.", "({ coin, verdict, apart }) => coin > verdict?.columns[0].p && !apart"),
     (5, "is drawn from the residual.", "({ apart, scaled }) => apart === 1 && scaled === 1"),
 )
 """Scenes, their text on the stage, and what it shows."""

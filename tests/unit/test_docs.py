@@ -51,7 +51,7 @@ def test_every_file_and_folder_that_the_architecture_names_exists() -> None:
 
 
 def test_every_module_that_is_to_be_run_answers_for_itself() -> None:
-    # Those of docs/examples are run from their own folder by a test of theirs; pip and pytest are not ours.
+    # Those of docs/examples are run from their folder by another test; pip and pytest are not in this repository.
     ours = ("engines", "visualizers", "traces", "benchmarks", "training", "demo")
     modules = {module for page in PAGES for module in MODULE.findall(page.read_text(encoding="utf-8"))}
     named = sorted(module.rstrip(".") for module in modules if module.split(".")[0] in ours)

@@ -8,7 +8,7 @@ from typing import Final
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.oracle import hindsight
+from analysis.oracle import oracle_savings
 from analysis.seeds import estimate, runs_by_seed, seconds, target_forwards
 from analysis.stats import compare, latency_breakdown, progress_curve
 from traces.schema import Trace
@@ -130,12 +130,12 @@ def _gain(value: float, ratio: float | None) -> tuple[float, str]:
     "last draft that stayed until it was accepted. Of verifications: those that did more than confidence would have. "
     "Of a confidence threshold: the lowest, pass by pass, that would have been right. The last three are estimates: "
     "tokens known earlier could change what is predicted next.",
-    accepts=lambda trace: hindsight(trace) is not None,
+    accepts=lambda trace: oracle_savings(trace) is not None,
     requirement="choices: drafts, a window, verifications or a confidence threshold",
     limit="panels",
 )
-def _hindsight(traces: Traces) -> go.Figure:
-    runs = [one for trace in traces if (one := hindsight(trace))]
+def _oracle_savings(traces: Traces) -> go.Figure:
+    runs = [one for trace in traces if (one := oracle_savings(trace))]
     heads = [
         f"{name}<br>{run.best} of {run.spent} {run.unit} at best"
         for name, run in zip(labels(traces), runs, strict=True)

@@ -178,7 +178,7 @@ def _foresight(traces: Traces) -> go.Figure:
             solid: Look = {"line": {**look.line, "dash": "solid"}, **in_panel(panel, i)}
             curve(figure, i, words, points, f"{words}, %{{x}} passes: %{{y:.1f}} %", **solid)
             points = horizons, [100 * getattr(one, f"{name}_best") for one in here]
-            words += ", in hindsight"
+            words += ", by the oracle"
             curve(figure, i, words, points, f"{words}, %{{x}} passes: %{{y:.1f}} %", **best, **in_panel(panel, i))
     axes(figure, "Passes ahead", "Share of decoded positions (%)", "Share of candidates (%)", bounds=(0, 103))
     return figure.update_xaxes(dtick=1)

@@ -5,7 +5,7 @@ const WORD_SLOT = { wide: 64, tall: 27 };
 const [LEFT, BOTTOM] = [38, 18];
 /** Pixels for the bar and the fate under a slot. */
 const UNDER_SLOT = 24;
-const BAR_NOTE = "bar = acceptance probability, tick = coin";
+const BAR_NOTE = "bar = acceptance probability, tick = uniform draw";
 const SMALLEST_WORD = 7;
 
 /** What this forward pass did, one slot per position: token, uniform draw against acceptance probability, outcome. */

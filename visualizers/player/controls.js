@@ -47,7 +47,7 @@ class Controls {
     this.whole = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
     this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
     this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });
-    const overlay = make("label", { class: "ds-overlay" }, this.overlay, "Mark what became of each token");
+    const overlay = make("label", { class: "ds-overlay" }, this.overlay, "Mark the outcome of each token");
     const compute = () => ["passes", "computed"].forEach((clock) => player.useClock(clock)); // stays at the pass that is shown
     this.hardware = new Hardware(player.data.hardware, compute);
     this.node = make(

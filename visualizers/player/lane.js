@@ -76,10 +76,10 @@ class Readout {
   /** p, q, the accept probability and every number of the method, each with its label and unit. */
   showNumbers({ replay, entry, theme }, step) {
     const rows = [
-      ["p, judging distribution", step?.p?.[entry.entry], "Probability of the draft under the distribution that judges it"],
+      ["p, judging distribution", step?.p?.[entry.entry], "Probability of the draft under the distribution that verifies it"],
       ["q, drafting distribution", step?.q?.[entry.entry], "Probability of the draft under the distribution it was drawn from"],
-      ["Acceptance probability", step?.acceptProb?.[entry.entry], "The draft is accepted when the coin is below it"],
-      ["Coin", step?.coin?.[entry.entry], "The uniform random number that is compared with the acceptance probability"],
+      ["Acceptance probability", step?.acceptProb?.[entry.entry], "The draft is accepted when the uniform draw is below it"],
+      ["Uniform draw", step?.coin?.[entry.entry], "The random number between 0 and 1 that is compared with the acceptance probability"],
     ];
     const order = Object.keys(theme.data.measures);
     for (const name of [...replay.measures].sort((a, b) => order.indexOf(a) - order.indexOf(b))) {

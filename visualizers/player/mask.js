@@ -16,7 +16,7 @@ class MaskView extends View {
   heightFor = (width, { masks }) => Math.max(...masks.map((mask) => this.plan(mask, width).height));
 
   constructor(redraw) {
-    super("mask", "Attention mask of this call", "filled: the place of the row (query) may look at that of the column (key)");
+    super("mask", "Attention mask of this call", "filled: the position of the row (query) may attend to that of the column (key)");
     this.redraw = redraw;
     this.cell = this.mask = this.source = null;
     this.canvas.setAttribute("aria-label", "Attention mask: cell cursor");

@@ -708,7 +708,7 @@ function wantsStillness() {
 /** Fetch a trace from this site; gzip is known by its first two bytes, whatever the server says. */
 async function fetchTrace(url) {
   const target = new URL(url, location.href);
-  if (target.protocol !== "blob:" && target.origin !== location.origin) throw new Error("it lies on another site");
+  if (target.protocol !== "blob:" && target.origin !== location.origin) throw new Error("it is on another site");
   const response = await fetch(target);
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
   const bytes = new Uint8Array(await response.arrayBuffer());

@@ -13,10 +13,10 @@ const SETTLED = ["accepted", "resampled", "rejected"];
 /** For traces without a rule: the usual decision where the recorded numbers follow it, and what holds for every uniform draw. */
 const USUAL = {
   fates: SETTLED,
-  formula: "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}",
+  formula: "min(1, {p} / {q}) = {accept_prob}; uniform draw {coin} {coin ? accept_prob} {accept_prob}: {fate}",
   says: "A draft is accepted with probability min(1, p / q): the more q exceeds p, the less often.",
 };
-const ANY = { fates: SETTLED, formula: "accepted with probability {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}" };
+const ANY = { fates: SETTLED, formula: "accepted with probability {accept_prob}; uniform draw {coin} {coin ? accept_prob} {accept_prob}: {fate}" };
 const SAME_PROBABILITY = 1e-3;
 
 /** One entry of one step, the subject of a rule. `coin` and `verdict` may replace what happened. */
@@ -58,11 +58,11 @@ class Moment {
   /** Whether a uniform draw decided here by min(1, p / q), so that it can be shown as a share of q. */
   get ratioDecided() {
     const [p, q] = [this.number("p"), this.number("q")];
-    return this.coinDecided && q > 0 && Math.abs(Math.min(1, p / q) - this.number("accept_prob")) < SAME_PROBABILITY;
+    return this.drawDecided && q > 0 && Math.abs(Math.min(1, p / q) - this.number("accept_prob")) < SAME_PROBABILITY;
   }
 
   /** Whether a uniform draw decided here. */
-  get coinDecided() {
+  get drawDecided() {
     return this.number("coin") !== undefined && this.number("accept_prob") !== undefined && SETTLED.includes(this.fate?.name);
   }
 }
@@ -85,9 +85,9 @@ function digitsOf(blanks, moment) {
   return digits;
 }
 
-/** A formula filled in, as pieces {text, name}; null where the entry lacks one of its names. */
+/** A formula filled in (those of older traces call the uniform draw a coin), as pieces {text, name}; null where the entry lacks one of its names. */
 function fill(rule, moment) {
-  const texts = rule.formula.split(/\{([^{}]*)\}/);
+  const texts = rule.formula.replace("coin {coin}", "uniform draw {coin}").split(/\{([^{}]*)\}/);
   const parts = texts.map((text, index) => (index % 2 ? { names: text.split("?").map((name) => name.trim()) } : { text }));
   const blanks = parts.filter(({ names }) => names);
   if (blanks.some(({ names }) => names.some((name) => moment.value(name) === undefined))) return null;

@@ -413,11 +413,11 @@ function verdictCaption({ times, moment, word, drawn, bells, terms }, time) {
   const [chance, outcome] = formula.split("; ");
   const unit = unitOf(moment.replay);
   const [draft, taken] = word.text ? [`“${word.text}”`, `“${drawn.text}”`] : [`this ${unit}`, `Another ${unit}`];
-  const likely = bells ? "by the last denoising step" : terms.length ? "by all denoising steps" : moment.ratioDecided ? "" : `drafted at q = ${figure(moment.number("q"))}, verified at p = ${figure(moment.number("p"))}`; // else p and q stand at the bars
+  const likely = bells ? "by the last denoising step" : terms.length ? "by all denoising steps" : moment.ratioDecided ? "" : `drafted at q = ${figure(moment.number("q"))}, verified at p = ${figure(moment.number("p"))}`; // else the bars show p and q
   if (time < Math.min(times.drop, times.judge)) return [`How likely is ${draft}?`, likely];
-  if (!moment.ratioDecided) return time < times.land ? ["Draft rejected.", formula] : [`${taken} takes its place.`, pathInWords(moment, false)];
-  if (time < times.judge) return ["A coin decides by p / q.", chance];
-  if (time < times.residual) return ["The coin fell above p: rejected.", outcome ?? ""];
+  if (!moment.ratioDecided) return time < times.land ? ["Draft rejected.", formula] : [`${taken} replaces it.`, pathInWords(moment, false)];
+  if (time < times.judge) return ["A uniform draw decides by p / q.", chance];
+  if (time < times.residual) return ["The draw fell above p: rejected.", outcome ?? ""];
   if (time < times.land) return ["Redrawn from where p exceeds q.", "the residual, max(0, p − q)"];
   return [`${taken} is drawn from the residual.`, ""];
 }

@@ -23,7 +23,7 @@ class Stage {
     [this.says, this.notes] = [make("strong", {}), make("span", {})];
     this.caption = make("p", { class: "ds-caption", "aria-hidden": "true" }, this.says, this.notes);
     this.card = make("dl", { class: "ds-card" });
-    this.coin = makeSlider({ class: "ds-coin-slider", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been", change: () => this.ask() }, (value) => this.suppose(value));
+    this.coin = makeSlider({ class: "ds-draw-slider", min: "0", max: "1", step: "0.001", "aria-label": "What if the uniform draw had been", change: () => this.ask() }, (value) => this.suppose(value));
     this.node = make("section", { class: "ds-stage", "aria-label": "The run, step by step" }, this.canvas, this.caption, this.card, this.coin);
   }
 
@@ -130,7 +130,7 @@ class Stage {
     const { times } = script.passes[moment.index].verdict;
     const stays = coin < moment.number("accept_prob");
     const frame = script.frame(moment.index, stays ? times.judge - 60 : times.fall - 1, coin);
-    return { ...frame, caption: [stays ? "Below p: accepted." : "Above p: rejected.", coinInWords(moment, hadCoinBeen(moment, coin))] };
+    return { ...frame, caption: [stays ? "Below p: accepted." : "Above p: rejected.", uniformDrawInWords(moment, withUniformDraw(moment, coin))] };
   }
 
   draw() {
@@ -540,7 +540,7 @@ class Stage {
     const tall = place.unit * verdict.verdict.columns[0].q;
     Object.assign(this.coin.style, { left: `${place.x(0) - 22}px`, top: `${place.base - tall - 11}px`, height: `${tall + 22}px` });
     this.coin.value = verdict.coin;
-    this.coin.setAttribute("aria-valuetext", `coin ${figure(verdict.coin)}: ${caption.join(" ")}`);
+    this.coin.setAttribute("aria-valuetext", `uniform draw ${figure(verdict.coin)}: ${caption.join(" ")}`);
   }
 
   /** What the whole run took, compared with the other. */
@@ -559,7 +559,7 @@ class Stage {
   /** Change the uniform draw in the pass that is shown, until the clock moves. */
   suppose(coin) {
     const { player, held } = this;
-    this.supposed = { now: player.now, moment: held.verdict.moment, coin, said: "What if the coin had fallen here?" };
+    this.supposed = { now: player.now, moment: held.verdict.moment, coin, said: "What if the ball had fallen here?" };
     player.takeOver();
     player.schedule();
   }
@@ -571,7 +571,7 @@ class Stage {
       const { supposing, player, replay } = this;
       if (!supposing || player.guided) return;
       const { moment, coin } = supposing;
-      if (!hadCoinBeen(moment, coin).turned) return;
+      if (!withUniformDraw(moment, coin).turned) return;
       const { url } = replay.meta;
       supposing.said = url ? "Decoding what follows …" : "The model is not here. What follows is from this run's own random numbers.";
       if (url) player.emit("supposed", { trace: url, step: moment.index, entry: moment.entry, coin });
@@ -589,7 +589,7 @@ class Stage {
   get supposedInWords() {
     const { supposing, replay, player: { kept } } = this;
     if (supposing) return supposing.said;
-    if (!kept) return !this.shown || this.coin.hidden || this.player.playing ? "" : "Drag the coin to see what would follow.";
+    if (!kept) return !this.shown || this.coin.hidden || this.player.playing ? "" : "Drag the ball to see what would follow.";
     const [made, usual] = [replay, kept.lane.replay].map(({ length, drafts }) => length - drafts);
     return `What if, decoded live: ${counted(made, replay.drafts ? "target pass" : "pass")}${!replay.whole ? ", then stopped" : made === usual ? ", as before" : ` instead of ${usual}`}.`;
   }
@@ -600,6 +600,6 @@ function countInWords({ replay, wrong }, passes) {
   const over = replay.complete && passes === replay.length;
   const sign = !over ? "" : !replay.whole ? "stopped: " : wrong ? `✗ ${wrong} · ` : "✓ ";
   const drafting = replay.steps.slice(0, passes).filter(({ drafting }) => drafting).length;
-  const made = counted(passes - drafting, replay.drafts ? "target pass" : "pass") + (replay.drafts && !over ? ` (drafter: ${drafting})` : ""); // then the card says so
+  const made = counted(passes - drafting, replay.drafts ? "target pass" : "pass") + (replay.drafts && !over ? ` (drafter: ${drafting})` : ""); // then the card reports that
   return `${sign}${counted(replay.tokensIn(replay.seek(passes)), "token")} in ${made}`;
 }

@@ -42,7 +42,7 @@ class Worked {
   }
 
   makeCoin() {
-    this.slider = makeSlider({ class: "ds-coin", min: "0", max: "1", step: "0.001", "aria-label": "This step's numbers if the coin had been" }, (value) => this.turn(value));
+    this.slider = makeSlider({ class: "ds-draw", min: "0", max: "1", step: "0.001", "aria-label": "This step's numbers if the uniform draw had been" }, (value) => this.turn(value));
     const turnBack = () => {
       this.turn(null);
       this.slider.focus();
@@ -51,7 +51,7 @@ class Worked {
     this.formula = make("p", { class: "ds-formula" });
     this.says = make("p", { class: "ds-note" });
     this.then = make("p", { class: "ds-then", role: "status" });
-    this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, make("span", {}, "This step's numbers if the coin had been …"), " ", this.back), this.slider, this.then);
+    this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, make("span", {}, "This step's numbers if the uniform draw had been …"), " ", this.back), this.slider, this.then);
   }
 
   /** A word that shows its meaning when pointed at or focused; p, q and the residual have their bars' colour before them. */
@@ -177,14 +177,14 @@ class Worked {
 
   showVerdict() {
     const { moment, rule } = this;
-    const coinDecided = moment.coinDecided;
-    const title = coinDecided ? ["The verdict, by a ", this.term("coin")] : ["The verdict"];
+    const drawDecided = moment.drawDecided;
+    const title = drawDecided ? ["The verdict, by a ", this.term("uniform")] : ["The verdict"];
     if (!rule) return this.fillPart("verdict", title, make("p", {}, waitingInWords(moment)));
-    this.coin.hidden = !coinDecided;
+    this.coin.hidden = !drawDecided;
     say(this.says, String(rule.says ?? ""));
     mark(this.says);
     this.fillPart("verdict", title, this.formula, this.says, this.coin);
-    if (coinDecided) this.slider.style.setProperty("--ds-bar", `${100 * Math.min(1, moment.number("accept_prob"))}%`);
+    if (drawDecided) this.slider.style.setProperty("--ds-bar", `${100 * Math.min(1, moment.number("accept_prob"))}%`);
     this.turn(null);
   }
 
@@ -196,7 +196,7 @@ class Worked {
     const supposed = new Moment(moment.replay, moment.index, moment.entry);
     if (value !== null) Object.assign(supposed, { coin: value, verdict: value < moment.number("accept_prob") ? "accepted" : "rejected" });
     this.writeFormula(fill(rule, supposed) ?? rule.pieces);
-    if (!moment.coinDecided) return;
+    if (!moment.drawDecided) return;
     if (value !== null || this.turned) {
       this.showVerification(supposed);
       this.showLeft(supposed);
@@ -205,7 +205,7 @@ class Worked {
     if (value === null) this.slider.value = own;
     this.slider.setAttribute("aria-valuetext", this.formula.textContent);
     this.back.hidden = value === null;
-    say(this.then, value === null ? "" : coinInWords(moment, hadCoinBeen(moment, value)));
+    say(this.then, value === null ? "" : uniformDrawInWords(moment, withUniformDraw(moment, value)));
   }
 
   writeFormula(pieces) {
@@ -218,12 +218,12 @@ class Worked {
     const { rule } = this;
     const [after, tries] = [moment.token("token"), moment.number("tries")];
     const { redrawn } = moment;
-    const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "In its place"}: ${moment.replay.tokenText(after)}`)) : null;
+    const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "The replacement"}: ${moment.replay.tokenText(after)}`)) : null;
     const title = ["The ", this.term("residual"), ", max(0, p − q)"];
-    const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.coinDecided ? residualColumns(moment, this.scene.pictures) : null;
+    const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.drawDecided ? residualColumns(moment, this.scene.pictures) : null;
     const notDrawn = redrawn ? null : make("p", { class: "ds-note" }, notDrawnInWords(moment));
     if (bars?.children.length) this.fillPart("left", [...title, ", scaled to 100 %"], notDrawn, bars);
-    else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, tries && make("p", { class: "ds-note" }, `Drawn from the target until one fell into the residual: ${tries} ${tries === 1 ? "try" : "tries"}.`));
+    else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["The replacement"], instead, tries && make("p", { class: "ds-note" }, `Drawn from the target until one fell into the residual: ${tries} ${tries === 1 ? "try" : "tries"}.`));
     else this.fillPart("left", title, ...(moment.fate?.name === "resampled" ? [notDrawn] : []));
   }
 
@@ -249,14 +249,14 @@ class Worked {
 const INSTEAD = {
   residual: "Drawn from it",
   judge: "Drawn from p",
-  likeliest: "The likeliest token under p takes its place",
+  likeliest: "The most likely token under p replaces it",
 };
 
 /** Why no token was drawn from the residual. */
 function notDrawnInWords({ verdict, fate }) {
   if (verdict !== "accepted" && fate.name === "rejected") return "Nothing is drawn from here: the position is open again.";
-  if (verdict === "rejected") return "With this coin a token is drawn from here. Which one, the run does not say: it drew none.";
-  return verdict === "accepted" ? "With this coin nothing is drawn from here: the draft is accepted." : "Not needed here: the draft was accepted.";
+  if (verdict === "rejected") return "With this draw a token is sampled from here. Which one is unknown: the run sampled none.";
+  return verdict === "accepted" ? "With this draw nothing is sampled from here: the draft is accepted." : "Not needed here: the draft was accepted.";
 }
 
 /** What an entry without a rule waits for. */

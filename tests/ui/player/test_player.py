@@ -33,7 +33,7 @@ def cell_colors(canvas: Locator, position: int, columns: int = 12) -> set[tuple[
 
 
 def several_rows() -> Trace:
-    """Two drafts of the same positions judged in one call, and a repair of a final token."""
+    """Two drafts of the same positions verified in one call, and a repair of a final token."""
     steps = (
         handmade.step("0:5=accepted 1:6=rejected 0:7=discarded 1:8=kept", mode="verify", rows=2, row=(0, 0, 1, 1)),
         handmade.step("0:9=edited 1:8=unmasked", mode="edit"),
@@ -65,7 +65,7 @@ def test_the_picture_shows_tiles_and_marks_drafts(page: Page) -> None:
     assert cell_colors(canvas, final) == {tile_color(state.tokens[final])}
     assert tile_color(state.tokens[draft]) not in cell_colors(canvas, draft) and len(cell_colors(canvas, draft)) > 3
     assert len(cell_colors(canvas, empty)) == 1
-    page.get_by_label("Mark what became of each token").check()
+    page.get_by_label("Mark the outcome of each token").check()
     settle(page)
     assert tile_color(state.tokens[final]) not in cell_colors(canvas, final)
 
@@ -110,7 +110,7 @@ def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: P
     assert float(numbers[numbers.index("p, judging distribution") + 1]) == pytest.approx(entry.p[0], rel=0.005)
     assert float(numbers[numbers.index("Total variation") + 1]) == pytest.approx(entry.numbers["tv"][0], rel=0.005)
     assert f"{int(entry.numbers['age'][0])} iterations" in numbers
-    for name, value in (("Coin", entry.coin[0]), ("Acceptance probability", entry.accept_prob[0])):
+    for name, value in (("Uniform draw", entry.coin[0]), ("Acceptance probability", entry.accept_prob[0])):
         assert float(numbers[numbers.index(name) + 1]) == pytest.approx(value, rel=0.005)
 
 
@@ -312,7 +312,7 @@ def test_traces_are_fetched_plain_or_zipped_from_this_site_only(page: Page) -> N
     messages = {
         "bad.json": "could not be loaded",
         "old.json": "not a Draftscope trace",
-        "http://elsewhere.test/a.json": "it lies on another site",
+        "http://elsewhere.test/a.json": "it is on another site",
     }
     for name, expected in messages.items():
         page.evaluate("name => player.loadUrl(name)", name)
@@ -323,7 +323,7 @@ def test_traces_are_fetched_plain_or_zipped_from_this_site_only(page: Page) -> N
 def test_text_of_a_trace_stays_text_and_pictures_from_elsewhere_are_never_fetched(page: Page) -> None:
     trace = written()
     show(page, trace, fragment="#step=1")
-    page.get_by_label("Mark what became of each token").check()
+    page.get_by_label("Mark the outcome of each token").check()
     page.locator(".ds-token").nth(3).hover()
     settle(page)
     assert page.locator(".ds-token").nth(3).inner_text() == HOSTILE

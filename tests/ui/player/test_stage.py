@@ -84,7 +84,7 @@ def go_into(page: Page, number: int, when: str) -> None:
 
 
 def at(page: Page, number: int, part: str, after: float = 20) -> Any:
-    """What is drawn a little after a part of the verdict of pass `number`, from 1, begins."""
+    """Return the drawing shortly after a part of the verdict of pass `number`, from 1, begins."""
     go_into(page, number, f"pass.verdict.times.{part} + {after}")
     return page.evaluate(DRAWN)
 
@@ -113,7 +113,7 @@ def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> N
     for number, entry, step in rejections(trace):
         draft, drawn = word(step.draft[entry]), word(step.token[entry])
         drawing = at(page, number, "judge")
-        assert drawing["caption"][0] == "The coin fell above p: rejected."
+        assert drawing["caption"][0] == "The draw fell above p: rejected."
         assert [text for text, kind, *_ in drawing["words"] if kind == "rejected"] == [draft]
         dropped = [word(token) for token, fate in zip(step.draft, step.fate, strict=True) if fate is Fate.DISCARDED]
         assert [text for text, kind, *_ in drawing["words"] if kind == "dropped"] == [text or "↵" for text in dropped]
@@ -228,7 +228,7 @@ def test_still_pictures_show_whole_passes(page: Page) -> None:
 def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None:
     opened(page, read(ORDINARY), read(SPECULATIVE))
     at(page, 8, "judge", 300)
-    coin = page.locator(".ds-coin-slider")
+    coin = page.locator(".ds-draw-slider")
     before = page.evaluate("JSON.stringify(player.snapshot())")
     box = coin.bounding_box()
     page.mouse.move(box["x"] + 22, box["y"] + 0.3 * box["height"])
@@ -319,13 +319,13 @@ def test_a_greedy_check_shows_the_likeliest_token_and_no_coin(page: Page, wide: 
     assert len(columns) >= 2 and set(columns) <= set(likely)
     assert [text for text, kind, *_ in drawing["words"] if kind == "rejected"] == [draft]
     assert drawing["verdict"]["apart"] == 0
-    expect(page.locator(".ds-coin-slider")).to_be_hidden()
+    expect(page.locator(".ds-draw-slider")).to_be_hidden()
     stage, caption = (page.locator(part).bounding_box() for part in (".ds-stage", ".ds-caption"))
     assert stage["x"] <= caption["x"] and caption["x"] + caption["width"] <= stage["x"] + stage["width"]
     left, right = page.evaluate("[player.stage.drawn.place.left, player.stage.drawn.place.right].map(Math.round)")
     is_clear = caption["x"] - stage["x"] + caption["width"] <= left or caption["x"] - stage["x"] >= right
     assert is_clear or caption["y"] - stage["y"] >= page.evaluate("player.stage.drawn.place.base")
-    assert at(page, number, "hold")["caption"][0] == f"“{drawn}” takes its place."
+    assert at(page, number, "hold")["caption"][0] == f"“{drawn}” replaces it."
 
 
 def judged(page: Page, resting: str, name: str, wide: bool = True) -> tuple[list[int], int, Step]:
@@ -342,12 +342,12 @@ def judged(page: Page, resting: str, name: str, wide: bool = True) -> tuple[list
 def test_a_patch_is_judged_with_the_numbers_of_the_trace_and_redrawn_where_it_stood(page: Page, wide: bool) -> None:
     shown, entry, step = judged(page, "ar-picture", "scd-picture", wide)
     drawn = at(page, shown[0], "judge", 300)
-    assert drawn["caption"][0] == "The coin fell above p: rejected."
+    assert drawn["caption"][0] == "The draw fell above p: rejected."
     text, p, q, _ = drawn["verdict"]["columns"][0]
     assert (text, p, q) == (f"#{step.draft[entry]}", *(pytest.approx(x[entry], abs=1e-3) for x in (step.p, step.q)))
     assert drawn["verdict"]["coin"] == pytest.approx(step.coin[entry])
     assert page.evaluate("player.stage.drawn.place.unit") > (100 if wide else 60)
-    expect(page.locator(".ds-coin-slider")).to_be_visible()
+    expect(page.locator(".ds-draw-slider")).to_be_visible()
     caption, stage = (page.locator(part).bounding_box() for part in (".ds-caption", ".ds-stage"))
     assert caption["y"] + caption["height"] <= stage["y"] + stage["height"]
     at(page, shown[0], "hold", 10)
@@ -406,7 +406,7 @@ def test_the_card_of_a_picture_covers_no_picture(page: Page, names: tuple[str, s
     if size[0] > 700 and names[0] == "ar-picture-same":  # between two pictures of one size
         assert card_box["width"] == other["width"] and left + card["width"] <= right - other["width"]
     else:
-        assert upper >= top + other["height"] + 24  # its count stands below it
+        assert upper >= top + other["height"] + 24  # its count is below it
 
 
 def test_a_wrong_answer_is_told_on_the_card(page: Page) -> None:
@@ -473,7 +473,7 @@ def test_the_next_rejection_is_a_click_away_and_stands_at_its_coin(page: Page, n
         settle(page)
         assert number - 1 < page.evaluate(PLACE) < number
         drawn = page.evaluate(DRAWN)
-        assert drawn["caption"][0] == "The coin fell above p: rejected." and drawn["verdict"]["apart"] == 0
+        assert drawn["caption"][0] == "The draw fell above p: rejected." and drawn["verdict"]["apart"] == 0
         coins = [step.coin[entry] for n, entry, step in rejections(traces[1]) if n == number and step.coin]
         assert drawn["verdict"]["coin"] == pytest.approx(coins[0])
     go(page, 0)
@@ -503,10 +503,10 @@ def test_a_rejected_word_or_patch_is_pressed_for_its_numbers(page: Page, names: 
     panel = page.get_by_role("region", name="This step, worked out")
     expect(panel).to_be_in_viewport(ratio=0.99)
     expect(panel.locator(".ds-where")).to_contain_text(f"pass {number} of {len(traces[1].steps)}")
-    expect(panel.locator(".ds-formula")).to_contain_text(f"coin {step.coin[entry]:.3g} ≥")
+    expect(panel.locator(".ds-formula")).to_contain_text(f"uniform draw {step.coin[entry]:.3g} ≥")
     expect(panel.locator(".ds-part-left")).to_contain_text("residual")
     page.mouse.click(x, page.locator(".ds-stage").bounding_box()["y"] + 2)
-    assert page.evaluate("player.position") == step.position[entry]  # nothing stands there
+    assert page.evaluate("player.position") == step.position[entry]  # nothing is there
     expect(page.get_by_role("button", name="Numbers")).to_have_attribute("aria-pressed", "true")
 
 
@@ -530,7 +530,7 @@ def test_no_third_of_the_stage_of_pictures_is_empty(page: Page, size: tuple[int,
         go(page, now)
         image = np.asarray(Image.open(BytesIO(page.locator(".ds-stage").screenshot())).convert("RGB"))
         drawn = (image != image[8, 40]).any(-1)[4:-4, 4:-4]
-        thirds = np.array_split(drawn, 3, axis=1 if size[0] > 700 else 0)  # beside one another, or below
+        thirds = np.array_split(drawn, 3, axis=1 if size[0] > 700 else 0)  # next to one another, or below
         assert all(third.mean() > 0.015 for third in thirds), (now, [third.mean() for third in thirds])
 
 

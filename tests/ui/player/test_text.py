@@ -18,7 +18,7 @@ from traces.stats import summarise
 
 
 def counts(page: Page) -> list[str]:
-    """What the stage says of how far each run is."""
+    """The progress of each run in the words of the stage."""
     return page.evaluate("player.stage.drawn.counts")
 
 
@@ -61,7 +61,7 @@ def test_the_prompt_lines_and_blocks_stand_where_the_trace_says(page: Page) -> N
 
 
 def story(*lines: str, padding: int = 0) -> Trace:
-    """A text that one pass writes, its last token <end>, with more of these behind it."""
+    """A text that one pass writes, its last token <end>, followed by more of these."""
     words = [*lines, *["<end>"] * (1 + padding)]
     ids = {word: number for number, word in enumerate(dict.fromkeys(words))}
     entries = " ".join(f"{at}:{ids[word]}=unmasked" for at, word in enumerate(words))
@@ -90,7 +90,7 @@ def test_padding_behind_the_end_is_neither_counted_nor_shown(page: Page) -> None
 def test_a_wrong_answer_is_flagged_where_the_right_one_is_known(page: Page) -> None:
     right, wrong = (story("It is $", number, "\n#### ", number) for number in ("30", "20"))
     stage(page, right, wrong)
-    assert counts(page) == ["✓ 5 tokens in 1 pass"] * 2  # nobody knows
+    assert counts(page) == ["✓ 5 tokens in 1 pass"] * 2  # unknown
     page.evaluate("prompt => { player.answers[prompt] = '30'; player.set(1); }", right.prompt)
     settle(page)
     assert counts(page) == ["✓ 5 tokens in 1 pass", "✗ wrong: 20, not 30 · 5 tokens in 1 pass"]
@@ -235,7 +235,7 @@ def test_the_mask_is_drawn_and_the_router_is_told(page: Page) -> None:
         assert int(expected[2]) == signals["span"]
         assert float(expected[1]) == pytest.approx(signals["expected_accepted"], rel=0.005)
         assert (expected[3] == "not") == (signals["verify"] == 0)
-        if signals["verify"] and Fate.RESAMPLED not in trace.steps[number].fate:  # else its verdict is told
+        if signals["verify"] and Fate.RESAMPLED not in trace.steps[number].fate:  # else its verdict is shown
             go(page, number + 1)
             expect(caption).to_contain_text(f"{trace.steps[number].fate.count(Fate.ACCEPTED)} of ")
 
@@ -262,7 +262,7 @@ def test_every_draft_is_told_with_its_verdict_and_under_which(page: Page) -> Non
     assert page.locator("h2").all_inner_texts()[:2] == ["PSD", "Spiffy"]
     show(page, trace)
     number, step = next((number, step) for number, step in enumerate(trace.steps, start=1) if step.graph)
-    # What was put to the test is framed, and its depth told.
+    # Verified tokens are framed, and their depth is shown.
     go(page, number)
     assert set(chips(page, "is-framed")) == {p for p, fate in zip(step.position, step.fate, strict=True) if fate.judged}
     accepted = [p for p, fate in zip(step.position, step.fate, strict=True) if fate is Fate.ACCEPTED]

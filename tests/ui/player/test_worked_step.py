@@ -1,4 +1,4 @@
-"""The worked-out step in a browser: a verdict with its own numbers, and what another coin would have done."""
+"""The worked-out step in a browser: a verdict with its own numbers, and what another uniform draw would have done."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -14,11 +14,11 @@ from traces.schema import Canvas, Fate, Rule, Trace
 from visualizers.player_page import standalone
 
 FOLDER = ROOT / "assets" / "traces"
-RATIO = "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
+RATIO = "min(1, {p} / {q}) = {accept_prob}; uniform draw {coin} {coin ? accept_prob} {accept_prob}: {fate}"
 
 
 def worked() -> Trace:
-    """A pass that rejects the second of four drafts, one that accepts all that is left, and no pass behind them."""
+    """A pass that rejects the second of four drafts, one that accepts all that is left, and no pass after them."""
     first = handmade.step(
         "0:4=accepted 1:7=resampled 2:8=kept 3:9=changed",
         draft=(4, 6, 8, 10),
@@ -43,8 +43,8 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     settle(page)
     panel = page.get_by_role("region", name="This step, worked out")
     expect(panel.locator(".ds-where")).to_have_text("pass 1 of 2 · row 1, column 2")
-    # As many figures as it takes to tell the coin from the probability.
-    expect(panel.locator(".ds-formula")).to_have_text("min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected")
+    # As many digits as it takes to tell the draw from the probability.
+    expect(panel.locator(".ds-formula")).to_have_text("min(1, 0.1 / 0.5) = 0.2uniform draw 0.2004 ≥ 0.2: rejected")
     assert HOSTILE in panel.inner_text() and page.locator(".ds-worked script, .ds-worked img").count() == 0
     check = panel.locator(".ds-part-verify li").all_inner_texts()
     assert [row.split()[0] for row in check] == ["#7", "#5", "#6", "rest"]
@@ -55,11 +55,11 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
         box = part.bounding_box()
         assert box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 720
 
-    # Its coin below the probability: the draft is accepted, the next by its own coin, and the third fails by its own.
-    coin = panel.get_by_role("slider", name="This step's numbers if the coin had been")
+    # Its draw is below the probability: the draft is accepted, the next by its own draw, and the third is rejected.
+    coin = panel.get_by_role("slider", name="This step's numbers if the uniform draw had been")
     before = page.evaluate("JSON.stringify(player.snapshot())")
     coin.fill("0.1")
-    expect(panel.locator(".ds-formula")).to_contain_text("coin 0.1 < 0.2: accepted")
+    expect(panel.locator(".ds-formula")).to_contain_text("uniform draw 0.1 < 0.2: accepted")
     expect(panel.locator(".ds-then")).to_have_text(
         "Then the draft is accepted: 4 tokens in this pass instead of 2, and the next pass begins nowhere, as all "
         "tokens are final, not at row 2, column 1."
@@ -67,13 +67,13 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     assert page.evaluate("JSON.stringify(player.snapshot())") == before
     # What was drawn then is not drawn now, neither in the bars nor from the residual.
     expect(panel.locator(".ds-mark")).to_have_text(["draft"])
-    expect(panel.locator(".ds-part-left")).to_contain_text("With this coin nothing is drawn from here")
+    expect(panel.locator(".ds-part-left")).to_contain_text("With this draw nothing is sampled from here")
     panel.get_by_role("button", name="as it was").click()
     expect(panel.locator(".ds-then")).to_have_text("")
     expect(coin).to_have_value("0.2")
     expect(panel.locator(".ds-mark")).to_have_text(["drawn", "draft", "drawn"])
 
-    # The coin lies in the draft's column, at its share of q, and follows the slider.
+    # The draw is in the draft's column, at its share of q, and follows the slider.
     coin.fill("0.1")
     assert panel.locator(".ds-ball").evaluate("ball => parseFloat(ball.style.bottom)") == pytest.approx(10)
     panel.get_by_role("button", name="as it was").click()
@@ -87,7 +87,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     expect(panel.locator(".ds-where")).to_have_text("pass 1 of 2 · row 1, column 2")
     panel.get_by_role("button", name="Next long acceptance").click()
     expect(panel.locator(".ds-where")).to_have_text("pass 2 of 2 · row 2, column 2")
-    expect(panel.locator(".ds-formula")).to_contain_text("= 1coin 0.2 < 1: accepted")
+    expect(panel.locator(".ds-formula")).to_contain_text("= 1uniform draw 0.2 < 1: accepted")
 
     term = panel.locator(".ds-part-verify .ds-term").first
     term.focus()
@@ -108,7 +108,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
 
 
 def rejected(*accept_probs: float) -> Trace:
-    """Passes that reject their only draft, with these probabilities of acceptance and a coin above them."""
+    """Passes that reject their only draft, with these probabilities of acceptance and a draw above them."""
     steps = [
         handmade.step(f"{at}:7=resampled", draft=(6,), p=(accept * 0.5,), q=(0.5,), accept_prob=(accept,), coin=(0.9,))
         for at, accept in enumerate(accept_probs)
@@ -204,8 +204,8 @@ def test_rules_of_strangers_are_text_and_old_traces_show_what_they_have(page: Pa
     bare = {name: trace["steps"][0][name] for name in ("call", "position", "token", "fate", "accept_prob", "coin")}
     formulas = (
         ({"rules": odd, "config": {"size": HOSTILE}}, f"{HOSTILE} ≠ #6, {HOSTILE}".replace("; ", "")),
-        ({"rules": []}, "min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected"),
-        ({"steps": [bare], "rules": []}, "accepted with probability 0.2coin 0.2004 ≥ 0.2: rejected"),
+        ({"rules": []}, "min(1, 0.1 / 0.5) = 0.2uniform draw 0.2004 ≥ 0.2: rejected"),
+        ({"steps": [bare], "rules": []}, "accepted with probability 0.2uniform draw 0.2004 ≥ 0.2: rejected"),
     )
     for changed, formula in formulas:
         page.evaluate("trace => { player.load([trace]); player.set(1); }", trace | changed)

@@ -1,4 +1,4 @@
-"""What runs and drafts would take elsewhere: the model of a pass, presets, refusals, and published times."""
+"""Times of runs and drafts on other hardware: the model of a pass, presets, refusals, and published times."""
 
 import json
 from collections.abc import Callable
@@ -76,7 +76,7 @@ def test_a_pass_of_a_diffusion_head_counts_its_steps_one_after_the_other() -> No
 
 
 def test_a_trace_says_how_many_tokens_take_the_steps_of_the_head() -> None:
-    trace = read(PATCHES)  # 20 steps a token, whole paths judged, 4 drafts at a time
+    trace = read(PATCHES)  # 20 steps a token, whole paths verified, 4 drafts at a time
     verified = [step for step in trace.steps if step.call.mode == "verify" and step.signals["window"] == 4]
     assert {len(step.position) for step in verified} == {4, 5}
     assert {denoised(step, trace.config) for step in verified} == {(21, 5 * 20)}  # dropped tokens were denoised, too

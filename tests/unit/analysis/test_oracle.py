@@ -6,7 +6,7 @@ import pytest
 from support.handmade import make, step
 from support.psd_runs import Plan, speculated
 
-from analysis.oracle import OracleChoice, hindsight
+from analysis.oracle import OracleChoice, oracle_savings
 from analysis.prediction import contributions, foresight
 from traces import read
 from traces.files import ROOT
@@ -43,7 +43,7 @@ RECORDED = ROOT / "assets" / "traces"
 
 
 def choices(*steps: Step, **config: object) -> tuple[str, str, tuple[OracleChoice, ...]]:
-    best = hindsight(make("method", TEXT, steps, config=config))
+    best = oracle_savings(make("method", TEXT, steps, config=config))
     assert best
     return best.setting, best.unit, best.choices
 
@@ -88,11 +88,11 @@ def test_a_threshold_that_is_no_number_counts_as_none_and_no_drafts_are_no_choic
     drafts = step("0:1=drafted", mode="draft", numbers={"confidence": (0.9,)}, signals={"verify": 1.0})
     steps = (drafts, step("0:1=accepted", mode="verify"))
     assert choices(*steps, threshold="high")[2] == (OracleChoice(0, 1, 1), OracleChoice(1, 1, 1))
-    assert hindsight(make("speculative", TEXT, (step("0:1=sampled", draft=(None,)),))) is None
+    assert oracle_savings(make("speculative", TEXT, (step("0:1=sampled", draft=(None,)),))) is None
 
 
 def test_of_a_draft_graph_the_accepted_path_is_needed() -> None:
-    best = hindsight(speculated(Plan(blocks=1, num_final=(0, 2))))
+    best = oracle_savings(speculated(Plan(blocks=1, num_final=(0, 2))))
     assert best
     assert (best.setting, best.unit) == ("rows of the draft graph", "rows")
     assert [(one.spent, one.best) for one in best.choices] == [(4, 3), (4, 1), (4, 3)]
@@ -102,7 +102,7 @@ def test_of_a_draft_graph_the_accepted_path_is_needed() -> None:
 @pytest.mark.parametrize("path", sorted(RECORDED.glob("*.json.gz")), ids=lambda path: path.name.split(".")[0])
 def test_no_best_choice_takes_more_than_the_run_did(path: Path) -> None:
     trace = read(path)
-    best = hindsight(trace)
+    best = oracle_savings(trace)
     assert (best is None) == ("ordinary" in path.name or trace.method in ("ar", "continuous"))
     for one in best.choices if best else ():
         assert 0 <= one.best <= one.spent

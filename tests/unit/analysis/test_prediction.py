@@ -1,4 +1,4 @@
-"""What a pass foresees of its block, and the best choice of every pass, on runs whose every number is known."""
+"""Predictions of a pass about its block, on runs whose every number is known."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 from support.handmade import make, step
 from support.psd_runs import Plan, speculated
 
-from analysis.oracle import OracleChoice, hindsight
+from analysis.oracle import OracleChoice, oracle_savings
 from analysis.prediction import contributions, forecasts, rank_sequences
 from traces.schema import Canvas, Step
 
@@ -46,7 +46,7 @@ TEXT = Canvas(kind="text", shape=(6,))
 
 
 def choices(*steps: Step, **config: object) -> tuple[str, str, tuple[OracleChoice, ...]]:
-    best = hindsight(make("method", TEXT, steps, config=config))
+    best = oracle_savings(make("method", TEXT, steps, config=config))
     assert best
     return best.setting, best.unit, best.choices
 

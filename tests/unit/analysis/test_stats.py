@@ -140,7 +140,7 @@ class TestArNess:
             *((tuple(range(20)), k, 1, 1) for k in (1, 2, 5)),
             (tuple(range(9, -1, -1)), 1, 0, 0.1),
             (tuple(range(9, -1, -1)), 2, 0, 0.2),
-            ((0, 1, 4, 2, 3), 1, 2 / 4, 4 / 5),  # locally 0 1 and 2 3, globally all but 4
+            ((0, 1, 4, 2, 3), 1, 2 / 4, 4 / 5),  # in pairs 0 1 and 2 3, globally all but 4
             ((0, 1, 4, 2, 3), 3, 0, 1),
             ((10, 20, 30), 1, 0, 1),  # what was not decoded does not count
             ((3,), 1, 0, 1),
@@ -243,7 +243,7 @@ RECORDINGS = sorted((ROOT / "assets" / "traces").glob("*.json.gz"))
 
 
 def judged(*passes: tuple[int, int]) -> Trace:
-    """Passes of so many drafts, of which so many were accepted."""
+    """Passes with given numbers of drafts and of accepted drafts."""
     builder, at = ds.TraceBuilder("mine", "a/b"), 0
     for drafts, accepted in passes:
         fates = ["accepted"] * accepted + ["resampled"] * (accepted < drafts)

@@ -1,4 +1,4 @@
-"""The benchmarks: figures are counted right, claims are judged right, and tables say what the files say."""
+"""The benchmarks: counts and verdicts of claims are right, and tables agree with the result files."""
 
 import gzip
 import json
@@ -342,7 +342,7 @@ def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("name", "listed", "billions"),
+    ("name", "listed", "other_gigabytes"),
     [
         ("SDAR 1.7B", "JetLM/SDAR-1.7B-Chat", 0.0),
         ("SDAR 8B", "JetLM/SDAR-8B-Chat", 0.0),
@@ -351,13 +351,13 @@ def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Pa
         ("Janus-Pro 7B", "deepseek-community/Janus-Pro-7B", 0.5),
     ],
 )
-def test_sizes_are_those_of_the_catalogue(name: str, listed: str, billions: float) -> None:
-    """`beside` is what a Janus has beside its decoder, in gigabytes: the heads for codes, and the pixels in float32."""
-    kind = LlamaModel if billions else Qwen3ForCausalLM
-    config = kind.config_class(**SIZES[name]) if billions else Qwen3Config(**SIZES[name])
+def test_sizes_are_those_of_the_catalogue(name: str, listed: str, other_gigabytes: float) -> None:
+    """`other_gigabytes` are those of a Janus outside its decoder: the heads for codes, and the pixels in float32."""
+    kind = LlamaModel if other_gigabytes else Qwen3ForCausalLM
+    config = kind.config_class(**SIZES[name]) if other_gigabytes else Qwen3Config(**SIZES[name])
     with torch.device("meta"):
         parameters = sum(weight.numel() for weight in kind(config).parameters())
-    assert abs(parameters * 2 / 1e9 + billions - MODELS[listed].gigabytes) < 0.15
+    assert abs(parameters * 2 / 1e9 + other_gigabytes - MODELS[listed].gigabytes) < 0.15
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def test_the_stream_of_a_request_to_vllm(cumulative: bool) -> None:
 
 
 def test_the_counters_of_vllm_between_two_moments() -> None:
-    """Of 9 drafts 6, 4, 4 and 1 were accepted at the four positions: 3 passes took none, 2 one, 3 three and 1 all."""
+    """Nine passes accepted 6, 4, 4 and 1 drafts at the four positions: 3 passes none, 2 one, 3 three and 1 all."""
     before = metrics(1, 4, 2, [1, 1, 0, 0])
     trace = ds.from_vllm(metrics(10, 40, 17, [7, 5, 4, 1]), "owner/large", speculative_tokens=4, before=before)
     check(trace)

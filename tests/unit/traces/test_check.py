@@ -1,4 +1,4 @@
-"""What the checks of a trace and of its rules refuse, and what they let pass."""
+"""Checks of a trace and of its rules: what they refuse and accept."""
 
 import base64
 from collections.abc import Callable
@@ -121,8 +121,8 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str]] = {
     "signal place": (lambda: scd(0, numbers={"window": (0, 0, 0, 0)}), "steps[0].numbers"),
     "kept": (lambda: with_step(handmade.jacobi(), 1, draft=(2, 9, 4, 9)), "steps[1].fate[1]"),
     "accepted": (lambda: scd(0, draft=(2, 2, 3, 6)), "steps[0].fate[0]"),
-    "coin above bar": (lambda: scd(0, coin=(0.6, 0.75, 0.5, 0.25)), "steps[0].fate[0]"),
-    "coin below bar": (lambda: scd(0, coin=(0.25, 0.1, 0.5, 0.25)), "steps[0].fate[1]"),
+    "uniform draw above its bar": (lambda: scd(0, coin=(0.6, 0.75, 0.5, 0.25)), "steps[0].fate[0]"),
+    "uniform draw below its bar": (lambda: scd(0, coin=(0.25, 0.1, 0.5, 0.25)), "steps[0].fate[1]"),
     "mask runs": (lambda: with_step(handmade.s2d2(), 1, mask=MASK), "steps[1].mask.runs[0]"),
     "node parent": (lambda: noded(parents=(1, 3)), "steps[1].graph[3].parents[1]"),
     "node position": (lambda: noded(positions=(4,)), "steps[1].graph[3].positions[0]"),

@@ -19,7 +19,7 @@ _WHERE = {"pid": _WHOLE, "tid": _WHOLE, "name": _TEXT, "args": _OBJECT}
 
 
 def _kind(ph: str, **properties: Any) -> dict[str, Any]:
-    """What the documents of the format ask of an event with this phase."""
+    """The schema of events with this phase, as the documents of the format require."""
     fields = {"ph": {"const": ph}, **_WHERE, **properties}
     needed = [name for name in fields if name not in ("args", "cat")]
     return {"properties": fields, "required": needed, "additionalProperties": False}

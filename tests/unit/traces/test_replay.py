@@ -1,4 +1,4 @@
-"""What the canvas holds after each step, of traces that say less, too, and of files that earlier versions recorded."""
+"""The canvas after each step, also for traces with counts only and for files that earlier versions recorded."""
 
 from dataclasses import replace
 from pathlib import Path

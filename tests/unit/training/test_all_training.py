@@ -41,7 +41,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def started(monkeypatch: pytest.MonkeyPatch, *flags: str, steps: int = 4) -> Run:
-    """A run with this command line, which has trained up to so many steps."""
+    """A run with this command line, which has trained for at most `steps` steps."""
     monkeypatch.setattr("sys.argv", ["train", "--preset", "cpu", *flags])
     options, _ = parse("", PRESETS)
     model = nn.Linear(3, 3)
@@ -303,7 +303,7 @@ def test_it_learns_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert sorted(number for batch in batches for number in batch) == list(range(24)) and len(batches) > 5
     ids, states, wanted = answers.batch([0, 1])
     assert ids.shape == states.shape[:2] == wanted.shape and states.shape[2] == 64
-    assert wanted.sum(1).tolist() == [LONGEST, LONGEST], "the token behind the prompt is learnt, too"
+    assert wanted.sum(1).tolist() == [LONGEST, LONGEST], "the token after the prompt is learnt, too"
 
     network: Any = llama(0)
     embedding = network.model.embed_tokens.weight.detach()

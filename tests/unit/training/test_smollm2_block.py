@@ -142,7 +142,7 @@ def test_real_tokens_are_the_base_models_bit_for_bit() -> None:
     T = blocks.ids.shape[1]
     for (keys, values), layer in zip(stored, outputs.past_key_values.layers, strict=True):
         assert torch.equal(keys[:, :, :T], layer.keys) and torch.equal(values[:, :, :T], layer.values)
-        # Known tokens behind the anchor without a gap, here the first two of a block, are as in the text itself.
+        # Known tokens after the anchor without a gap, here the first two of a block, are as in the text itself.
         torch.testing.assert_close(keys[1, :, T : T + 2], layer.keys[1, :, 8:10])
 
 
@@ -204,7 +204,7 @@ def test_the_loss_is_cross_entropy_weighted_by_distance(top: int, monkeypatch: p
 
 
 def trained(steps: int, *, fresh: bool = False) -> Run:
-    """A run that has trained up to so many steps."""
+    """A run that has trained for at most `steps` steps."""
     network = llama(0).requires_grad_(False)
     torch.manual_seed(1)
     adapter = Adapter(network, 4)

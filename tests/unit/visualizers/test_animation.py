@@ -1,4 +1,4 @@
-"""Moving pictures show what the replay says, last as long as they should, and leave nothing behind when they fail."""
+"""Moving pictures show what the replay says, last as long as they should, and remove their files when they fail."""
 
 import math
 import subprocess

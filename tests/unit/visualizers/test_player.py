@@ -11,7 +11,7 @@ _SAID = re.compile(
     r"(?<![\w-])(draft\w*|window|block|gamma|tau|threshold|coupling|acceptance|verif\w*|churn|beta|TV)(?!\w)", re.I
 )
 NAMES = {"SCD", "MAR", "SJD", "APPROXIMATE"}
-"""Of methods and models, and a word that is to be minded."""
+"""Names of methods and models, and a word in capitals."""
 
 
 def known() -> set[str]:

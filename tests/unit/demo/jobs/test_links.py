@@ -104,7 +104,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
         ("recorded", "scd"),
         ("yours", run_link(scd_request, compared=True)),
     ]
-    assert chosen[1].path.exists() and "1 came as a file" in last[compare.problem]["text"]
+    assert chosen[1].path.exists() and "1 of the runs of this link came as a file" in last[compare.problem]["text"]
     assert last[compare.box]["address"] == comparison_link([entry.address for entry in chosen])
     prompts = ("a red boot & more", "x=1")
     fragment = f"{comparison_link(['scd'])}&{fragment_of_grid(prompts, 2)}"

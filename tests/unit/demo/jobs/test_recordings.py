@@ -1,7 +1,6 @@
 """Recorded pairs of the first screen and their texts, and the recordings of the tour."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +12,7 @@ from support.page_handlers import Parts
 
 from benchmarks._toy_runs import decode_toy_raster
 from demo.components.viewer import recorded_pairs_message
-from demo.jobs.recordings import Pair, Recording, pairs
-from demo.jobs.tour import scenes
+from demo.jobs.recordings import Recording, pairs
 from demo.pages.watch import with_initial_values
 from engines.methods import METHODS
 from engines.settings import make_config
@@ -102,14 +100,6 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     for event.index in (2, -1, "0", None, {"a": 1}):
         with pytest.raises(gr.Error, match="choose one of the 1 shown"):
             page.choose_pair(event)
-
-
-def told(
-    tmp_path: Path, text: str, among: Sequence[Recording], offered: Sequence[Pair] = ()
-) -> list[dict[str, object]]:
-    path = tmp_path / "tour.toml"
-    path.write_text(text, encoding="utf-8")
-    return scenes(among, offered, path)
 
 
 RECORDED = ROOT / "assets" / "traces"

@@ -11,7 +11,7 @@ from support import handmade
 from support.page_handlers import Parts
 
 from analysis.hardware import predict
-from analysis.oracle import hindsight
+from analysis.oracle import oracle_savings
 from benchmarks._toy_runs import decode_toy_raster
 from demo.components.context import Update
 from demo.components.export import _clocked
@@ -123,7 +123,7 @@ def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Pa
     assert rows[2]["baseline"] == "Ordinary decoding"
     ratio = ORDINARY.summary.forwards / SHORT.summary.forwards
     assert float(rows[0]["times_fewer_target_passes"]) == pytest.approx(ratio)
-    best = hindsight(SHORT)
+    best = oracle_savings(SHORT)
     assert best and float(rows[0]["saved_at_best_percent"]) == pytest.approx(100 * best.saved)
     assert rows[1]["saved_at_best_percent"] == ""
     assert r"=1+1 \& {[}b{]}\textbar{}c" in table["files"]["runs.tex"] and r"\[b\]\|c" in table["files"]["runs.md"]

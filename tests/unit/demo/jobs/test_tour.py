@@ -11,7 +11,7 @@ from traces import read
 from traces.schema import Fate
 
 
-def told(
+def read_scenes(
     tmp_path: Path, text: str, among: Sequence[Recording], offered: Sequence[Pair] = ()
 ) -> list[dict[str, object]]:
     path = tmp_path / "tour.toml"
@@ -40,9 +40,9 @@ def test_the_shipped_tour_shows_a_rejection_and_two_ways_to_draft(shipped: tuple
 
 def test_a_scene_without_its_recording_is_left_out(tmp_path: Path, shipped: tuple[Recording, ...]) -> None:
     text = '[[scene]]\ntitle = "t"\ntext = "s"\n'
-    assert told(tmp_path, text + 'files = ["ar-picture", "not-there"]\n', shipped) == []
-    assert told(tmp_path, text + 'kind = "picture"\n', shipped) == []
-    (one,) = told(tmp_path, text + 'kind = "text"\nsince = "swept"\n', shipped, pairs(shipped))
+    assert read_scenes(tmp_path, text + 'files = ["ar-picture", "not-there"]\n', shipped) == []
+    assert read_scenes(tmp_path, text + 'kind = "picture"\n', shipped) == []
+    (one,) = read_scenes(tmp_path, text + 'kind = "text"\nsince = "swept"\n', shipped, pairs(shipped))
     assert one["since"] == "swept" and one.keys().isdisjoint({"from", "to", "until"})
     with pytest.raises(ValueError, match="pass 'soon' is not known"):
-        told(tmp_path, text + 'to = "soon"\nfiles = ["ar-picture"]\n', shipped)
+        read_scenes(tmp_path, text + 'to = "soon"\nfiles = ["ar-picture"]\n', shipped)

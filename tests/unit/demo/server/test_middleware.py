@@ -1,4 +1,4 @@
-"""What clients may store and send: upload quotas, closed routes, and links that name no path."""
+"""Limits on what clients store and send: upload quotas, closed routes, and links that name no path."""
 
 import hashlib
 import json

@@ -139,7 +139,7 @@ ODD = replace(METHODS["ar"], family="continuous")
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A module of somebody's own in the working directory; nothing there checks types."""
+    """A custom module in the working directory, without checks of types."""
     name = f"mine_{tmp_path.name}"
     (tmp_path / f"{name}.py").write_text(MINE, encoding="utf-8")
     (tmp_path / "broken_module.py").write_text("import none_such", encoding="utf-8")

@@ -40,7 +40,7 @@ def grid(**changed: Any) -> dict[str, Any]:
 
 
 def again(label: str, block: str) -> dict[str, Any]:
-    """What names a setting of the configuration a second time."""
+    """Entries that name a setting of the configuration a second time."""
     other = {"label": label, "method": "blockwise", "config": {"block": block, "threshold": 0.5}}
     return {"configurations": [CONFIGURATION, other]}
 
@@ -54,7 +54,7 @@ def roomy() -> Model:
 
 @pytest.fixture
 def letters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """In this process, a tiny model with random weights takes the place of the studio language model."""
+    """In this process, a tiny model with random weights replaces the studio language model."""
 
     def load(model_id: str, device: str | None = None) -> Model:
         return roomy()
@@ -130,7 +130,7 @@ class TestFiles:
         assert read_experiments(path)["a"].prompts == ("",)
         for data, message in (
             (grid(prompts=["a"]), r"^prompts: \('a',\) is not valid; give problems or prompts, not both"),
-            (grid(problems=None, model="nobody"), r"^model: 'nobody' is not valid; name one of "),
+            (grid(problems=None, model="unknown"), r"^model: 'unknown' is not valid; name one of "),
         ):
             with pytest.raises(ConfigError, match=message):
                 parse_experiment(data)

@@ -56,7 +56,7 @@ def test_arms_alternate_and_the_first_changes_with_prompt_and_seed() -> None:
         ({"seeds": ()}, "arms, seeds: an experiment needs at least one of each"),
         ({"seeds": (-1,)}, "seed: -1 is not allowed"),
         ({"repeats": -1}, "repeats: -1 is not allowed; use a whole number from 0"),
-        ({"model": "nobody"}, "model: there is no 'nobody'"),
+        ({"model": "unknown"}, "model: there is no 'unknown'"),
         ({"arms": (replace(SCD, settings={"windw": 3}),)}, "windw: no such setting"),
         ({"arms": (replace(SCD, method="sdc"),)}, "method: there is no 'sdc'; did you mean 'scd'"),
         ({"model": "studio-image", "prompts": ("zebra crossing",)}, r"prompt: .* \(AR, prompt 'zebra crossing'\)"),

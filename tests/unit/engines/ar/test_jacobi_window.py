@@ -20,7 +20,7 @@ from traces.schema import Canvas, Fate, Trace
 
 TOY = toy_raster.load()
 
-# Passes on the toy raster, mean and standard error over 32 samples. The released loops keep the draft behind the
+# Passes on the toy raster, mean and standard error over 32 samples. The released loops keep the draft after the
 # window, too: their passes, measured on the same raster, are 188.4 (none, L = 2), 136.1 (maximal, 4), 94.2 and 95.2
 # (maximal and gumbel, 8), 63.0 (maximal, 16). A loop that drops it after a rejection takes 254 at L = 2 and 101 at 8.
 PASSES = {

@@ -182,7 +182,7 @@ def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) 
         return torch.cat([torch.zeros_like(ratio[:1]), ratio[:-1].clamp(max=0), ratio[-1:]])
 
     def forgotten(p: Gaussians, q: Gaussians, states: Tensor) -> Tensor:
-        """As if all steps up to the last one were always accepted."""
+        """A wrong ratio, as if all steps before the last one were always accepted."""
         weights = right(p, q, states)
         return torch.cat([torch.zeros_like(weights[:-1]), weights[-1:]])
 

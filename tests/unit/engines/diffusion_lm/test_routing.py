@@ -37,8 +37,8 @@ def test_expected_drafts_have_their_limits() -> None:
 
 def test_estimates_are_the_papers() -> None:
     probs = torch.tensor([[0.7, 0.2, 0.1, 0.0], [0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
-    confidence, coin = torch.tensor([0.7, 0.25, 1.0]).double(), torch.tensor([0.1, 0.2, 0.3]).double()
-    estimated = routing.estimates(probs, confidence, coin, exponent=0.5, cut=0.25)
+    confidence, uniform = torch.tensor([0.7, 0.25, 1.0]).double(), torch.tensor([0.1, 0.2, 0.3]).double()
+    estimated = routing.estimates(probs, confidence, uniform, exponent=0.5, cut=0.25)
     share = -(0.7 * math.log(0.7) + 0.2 * math.log(0.2) + 0.1 * math.log(0.1)) / math.log(4)
     wanted = {
         "random": [0.1, 0.2, 0.3],

@@ -167,7 +167,7 @@ def test_other_devices_and_the_way_to_them(monkeypatch: pytest.MonkeyPatch) -> N
     assert "--device cuda:0 has room for it in bfloat16" in refused(MemoryRequirement(GIGA), torch.float32, "cpu")
     assert "--device cuda:0,cuda:1 has room for it" in refused(MemoryRequirement(4 * GIGA), half, "cuda:0")
     assert "cuda:0,cuda:1" not in refused(MemoryRequirement(4 * GIGA, positions=576), half, "cuda:0"), (
-        "a picture lies on one"
+        "a picture is on one"
     )
     assert "4.0 GB in bfloat16 on cpu on their way to cuda:0, and 2.0" in refused(
         MemoryRequirement(2 * GIGA), half, "cuda:0"

@@ -39,7 +39,7 @@ def test_marginals_and_cost(coupling: str, seed: int) -> None:
         x, y = chance.gumbel_argmax(q, position), chance.gumbel_argmax(p, position)
         cost, chance.same_noise = collision_gumbel(q[:1], p[:1]), True
         verdict = verify_drafts(x, q, p, chance, DrawKey("verify", 1, position))
-        assert torch.equal(verdict.accepted, x == y) and verdict.coin is None
+        assert torch.equal(verdict.accepted, x == y) and verdict.uniform is None
         assert stats.ttest_1samp(verdict.accept_prob, float(cost)).pvalue > 1e-4
     for draw, probs in ((x, q[0]), (y, p[0])):
         assert stats.chisquare(torch.bincount(draw, minlength=6), DRAWS * probs).pvalue > 1e-4

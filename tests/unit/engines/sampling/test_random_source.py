@@ -12,9 +12,9 @@ WHERE = torch.arange(200_000)
 def test_a_number_depends_on_its_name_alone() -> None:
     chance, half = SeededRandom(7), torch.full((3,), 0.5, dtype=torch.float64)
     chance.accept(half[:1], DrawKey("verify", 0, torch.tensor([3])))  # others are made with it
-    _, coin = chance.accept(half, DrawKey("verify", 2, torch.tensor([5, 6, 7])))
+    _, uniform = chance.accept(half, DrawKey("verify", 2, torch.tensor([5, 6, 7])))
     _, again = SeededRandom(7).accept(half[:2], DrawKey("verify", 2, torch.tensor([7, 5])))
-    assert torch.equal(again, coin[[2, 0]])
+    assert torch.equal(again, uniform[[2, 0]])
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_names_that_differ_give_unrelated_numbers(other: SeededRandom, draw: Dra
 
 
 def test_coins_fall_below_the_bar_as_often_as_it_says() -> None:
-    accepted, coin = SeededRandom(0).accept(
+    accepted, uniform = SeededRandom(0).accept(
         torch.full(WHERE.shape, 0.3, dtype=torch.float64), DrawKey("verify", 0, WHERE)
     )
-    assert torch.equal(accepted, coin < 0.3)
+    assert torch.equal(accepted, uniform < 0.3)
     assert stats.binomtest(int(accepted.sum()), len(accepted), 0.3).pvalue > 1e-4
 
 

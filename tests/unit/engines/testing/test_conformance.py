@@ -110,7 +110,7 @@ def candidates(setting: Setting) -> Sequence[object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.family != "continuous-ar"])
 def test_whatever_is_biased_is_labelled_so(name: str) -> None:
-    """Of a hundred random settings the first ten that claim to be lossless are enumerated."""
+    """The first ten of a hundred random settings that claim to be lossless are enumerated."""
     rng, claimed = random.Random(0), 0
     for _ in range(100):
         values = {setting.name: rng.choice(candidates(setting)) for setting in settings(METHODS[name].config)}
@@ -148,10 +148,10 @@ class Cheat:
         return getattr(self.chance, name)
 
     def accept(self, prob: Tensor, draw: DrawKey, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
-        accepted, coin = self.chance.accept(prob, self.named(draw), until_rejection=until_rejection)
+        accepted, uniform = self.chance.accept(prob, self.named(draw), until_rejection=until_rejection)
         self.verdicts.append(accepted.tolist())
         self.judged_from = min(draw.position.tolist(), default=math.inf)
-        return accepted, coin
+        return accepted, uniform
 
     def categorical(self, weights: Tensor, draw: DrawKey, where: Tensor | None = None) -> Tensor:
         biased = torch.as_tensor(self.biased(self, weights, draw)).expand(len(weights))

@@ -1,4 +1,4 @@
-"""Every figure shows the numbers that the statistics give, says why it cannot be drawn, and reads in both themes."""
+"""Every figure shows the numbers of the statistics, explains why it cannot be drawn, and reads in both themes."""
 
 import json
 from collections.abc import Callable

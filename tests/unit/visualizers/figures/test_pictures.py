@@ -122,7 +122,7 @@ def test_judged_drafts_are_counted_by_what_stood_there_in_the_latent_frame_befor
     assert same.error == pytest.approx(sqrt(0.25 / 2))
     shuffled = replace(canvas, order=(4, 5, 6, 7, 0, 1, 2, 3))
     same, other = kept_by_change(make("scd", shuffled, steps))
-    assert (same.judged, other.judged) == (2, 1)  # Now what is decoded first lies in the second latent frame.
+    assert (same.judged, other.judged) == (2, 1)  # Now what is decoded first is in the second latent frame.
 
 
 def test_the_bars_are_the_shares_of_all_runs_of_a_setting_with_their_errors() -> None:

@@ -146,7 +146,7 @@ class TestGathering:
         for groups, speed, baseline, problem in (
             (gathered(ROWS), "warp", None, "speed: 'warp' is unknown; choose one of tokens-per-forward"),
             (gathered(ROWS), "speed-up-time", None, "baseline: speed-up-time needs one"),
-            (gathered(ROWS), "speed-up-time", "nobody", "baseline: 'nobody' names no group; choose one of AR, B 4"),
+            (gathered(ROWS), "speed-up-time", "unknown", "baseline: 'unknown' names no group; choose one of AR, B 4"),
             (gathered(ROWS), "speed-up-time", "s2d2", "baseline: 's2d2' names 8 groups"),
             (untimed, "speed-up-time", "AR", "the rows of 'AR' have no cost"),
         ):

@@ -1,4 +1,4 @@
-"""What benchmarks measured is read field by field, and drawn as it is."""
+"""Measured times are read field by field, and drawn unchanged."""
 
 import json
 from pathlib import Path

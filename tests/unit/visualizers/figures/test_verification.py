@@ -66,7 +66,7 @@ def test_the_map_of_acceptance_says_how_untested_tokens_came_to_be() -> None:
     draft, verify = RUN.steps
     bonus = replace(verify, fate=(Fate.ACCEPTED, Fate.BONUS), draft=(verify.token[0], None), accept_prob=(1.0, None))
     heat, *marks = FIGURES["acceptance"].draw([replace(RUN, steps=(draft, bonus))]).data
-    assert list(heat.z) == [[None, 1.0]]  # position 0 lies in the right cell
+    assert list(heat.z) == [[None, 1.0]]  # position 0 is in the right cell
     assert {mark.name.split(":")[0]: (list(mark.x), list(mark.y)) for mark in marks} == {
         "the draft was rejected": ([], []),
         "bonus": ([1], [1]),

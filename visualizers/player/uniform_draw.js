@@ -1,7 +1,7 @@
 // What if the uniform draw had been different: this decision changed, and where the next pass would have started. The trace is not changed.
 
 /** The result of a step if the uniform draw of one of its acceptance tests had been `coin`. */
-function hadCoinBeen(moment, coin) {
+function withUniformDraw(moment, coin) {
   const { replay, step, index, entry } = moment;
   const [acceptProb, own] = [moment.number("accept_prob"), moment.step.coin[entry]];
   const stays = coin < acceptProb;
@@ -47,10 +47,10 @@ function firstOpen(replay, made, before) {
   return null;
 }
 
-function coinInWords(moment, { stays, turned, actual, other, known }) {
+function uniformDrawInWords(moment, { stays, turned, actual, other, known }) {
   if (!turned) return `Still ${stays ? "accepted" : "rejected"}: nothing changes.`;
   const place = (position) => (position === null ? "nowhere, as all tokens are final" : `at ${moment.replay.placeText(position)}`);
-  const verdict = stays ? "Then the draft is accepted" : "Then the draft is rejected, and those behind it are not final";
+  const verdict = stays ? "Then the draft is accepted" : "Then the draft is rejected, and those after it are not final";
   const least = known ? "" : "at least ";
   if (other.start === actual.start) return `${verdict}. The next pass begins ${place(actual.start)}, as it did.`;
   return `${verdict}: ${least}${counted(other.count, "token")} in this pass instead of ${actual.count}, and the next pass begins ${place(other.start)}, not ${place(actual.start)}.`;
