@@ -21,6 +21,7 @@ from traces import limits
 from traces.errors import Problem, format_value
 from traces.files import gunzip
 from traces.schema import Step
+from traces.setting_names import current_settings
 from traces.stats import cost, draft_forwards
 from traces.validation import ErrorTexts, adapter, count, record
 
@@ -231,7 +232,7 @@ def _row(path: str, data: object) -> ResultRow:
     row = record(_ROW_TYPE, data, path, problems, _WORDS)
     if row is None or (problems := [*_impossible(path, row)]):
         raise SweepError(problems[0])
-    return row
+    return replace(row, config=current_settings(row.method, row.config))
 
 
 def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:

@@ -57,7 +57,7 @@ def vanilla(images: int) -> dict[str, Any]:
 
 def coupled(coupling: str, drafts: int, images: int) -> dict[str, Any]:
     """One cell of the table; a window is the last final token and the drafts."""
-    traces = decoded(coupling, images, window=drafts + 1, initial="random")
+    traces = decoded(coupling, images, window=drafts + 1, initial_drafts="random")
     forwards = [float(trace.summary.forwards) for trace in traces]
     expected = REFERENCE[drafts][coupling]
     mean = statistics.fmean(forwards)

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from reprlib import Repr
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from traces.setting_names import RENAMED_SETTINGS
+
 Value = bool | int | float | str
 _LARGE: Final = 1e6
 """No choice is a number so large."""
@@ -127,12 +129,21 @@ def settings(config: type[Any]) -> tuple[Setting, ...]:
 
 
 def make_config(config: type[C], values: Mapping[str, object]) -> C:
-    """A Config from names and values, text included; raises ConfigError for those that cannot be."""
+    """A Config from names and values, text and old names of settings included.
+
+    Raises:
+        ConfigError: For a name or value that is not allowed.
+    """
     known = {setting.name: setting for setting in settings(config)}
-    for name in values:
+    parsed: dict[str, Value] = {}
+    for given_name, value in values.items():
+        name = given_name if given_name in known else RENAMED_SETTINGS.get(given_name, given_name)
         if name not in known:
-            raise ConfigError(f"{format_name(name)}: no such setting; there are {', '.join(known)}.")
-    return config(**{name: known[name].parse(value) for name, value in values.items()})
+            raise ConfigError(f"{format_name(given_name)}: no such setting; there are {', '.join(known)}.")
+        if name in parsed:
+            raise ConfigError(f"{name}: is given twice, once by its old name; remove one of them.")
+        parsed[name] = known[name].parse(value)
+    return config(**parsed)
 
 
 def config_values(config: Any) -> dict[str, Value]:

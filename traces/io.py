@@ -35,6 +35,7 @@ from traces.schema import (
     Trace,
     is_later,
 )
+from traces.setting_names import current_formula, current_settings
 from traces.stats import summarise
 from traces.validation import ErrorTexts, adapter, count, record
 
@@ -111,9 +112,15 @@ def _loaded(data: bytes, name: str) -> Trace:
 
 
 def _parts(document: dict[str, Any]) -> Trace:
-    trace = _records(document)
+    trace = _with_current_names(_records(document))
     raise_first(part_problems(trace))
     return expand_counts(trace)
+
+
+def _with_current_names(trace: Trace) -> Trace:
+    config = current_settings(trace.method, trace.config)
+    rules = tuple(replace(rule, formula=current_formula(trace.method, rule.formula)) for rule in trace.rules)
+    return replace(trace, config=config, rules=rules)
 
 
 def write(trace: Trace, path: str | os.PathLike[str]) -> None:

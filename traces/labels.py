@@ -9,7 +9,7 @@ from traces.schema import Trace
 ORDINARY: Final = "Ordinary decoding"
 NAMES: Final[tuple[tuple[str, Mapping[str, str], str], ...]] = (
     ("ar", {}, ORDINARY),
-    ("continuous", {"parallel": "1"}, ORDINARY),
+    ("continuous", {"tokens_per_step": "1"}, ORDINARY),
     ("continuous", {}, "Masked generation"),
     ("blockwise", {"block": "1", "cache": "exact"}, ORDINARY),
     ("blockwise", {}, "Block diffusion"),

@@ -49,7 +49,7 @@ ERROR_WEIGHT: Final = 0.1
 """Weight of the likelihood of the errors of the noise estimate, which sets the variances of the steps."""
 FROM_DATA: Final = 0.6
 """Share of the budget in which a mixture learns from data; then it learns from paths that its target draws."""
-SAMPLING: Final = ContinuousSampling(last=dict(PATCHES)["last"])
+SAMPLING: Final = ContinuousSampling(last_timestep=dict(PATCHES)["last_timestep"])
 TOKENIZER: Final = "patch-tokenizer"
 SCHEDULE: Final = respaced_cosine_schedule(TIMESTEPS)
 

@@ -183,10 +183,10 @@ def cspd(seeds: int) -> dict[str, list[Effect]]:
 
     Of runs with and without one setting, on the field whose distribution is known and on patches of pictures.
     """
-    wide = {"tied": 0, "last": 100}  # a last step as wide as MAR's; nothing is tied but the noise
-    aligned, apart = (_acceptance(_field(seeds, align=align, **wide)) for align in (True, False))
+    wide = {"coupled_steps": 0, "last_timestep": 100}  # a last step as wide as MAR's; nothing is tied but the noise
+    aligned, apart = (_acceptance(_field(seeds, same_noise_paths=align, **wide)) for align in (True, False))
     pictures = max(seeds // 8, 2)
-    paper, loose = (_patches("cspd", pictures, mode="paper", align=align) for align in (True, False))
+    paper, loose = (_patches("cspd", pictures, mode="paper", same_noise_paths=align) for align in (True, False))
     whole_paths = _patches("cspd-block", pictures)
     short, many = (_shares(_field(seeds, gamma=gamma)) for gamma in (2, 8))
     return {

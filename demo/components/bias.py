@@ -81,7 +81,7 @@ def sample_modes(
     """
     target, draft = (distribution(head, plane.sampling) for head in (plane.target, plane.draft))
     cells, lines = {"draft": draft}, list[tuple[Any, ...]]()
-    chance, off = SeededRandom(0), "" if plane.align else "not "
+    chance, off = SeededRandom(0), "" if plane.same_noise_paths else "not "
     for k, mode in enumerate(MODES):
         counts, sums = torch.zeros_like(target), torch.zeros(3, dtype=torch.float64)
         for first in range(0, TOKENS, _AT_ONCE):

@@ -46,8 +46,8 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         # Ask for a forward pass: the final tokens, then the drafts. What is sent back are distributions [W + 1, V].
         p = as_probs((yield ProbsRequest(torch.cat([done, x]), num_final=n, num_cached=max(n - 1, 0))))
         position = torch.arange(n, n + W + 1, device=task.device)
-        coins = verify_drafts(x, q, p[:W], chance, DrawKey("verify", iteration, position[:W]), until_rejection=True)
-        r, slot = coins.rejection, torch.arange(W + 1, device=task.device)
+        verdict = verify_drafts(x, q, p[:W], chance, DrawKey("verify", iteration, position[:W]), until_rejection=True)
+        r, slot = verdict.rejection, torch.arange(W + 1, device=task.device)
         left = torch.cat([residual(q, p[:W]), p[W:]])
         drawn = chance.categorical(left, DrawKey("residual", iteration, position), where=slot == r)
         token = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
@@ -62,8 +62,8 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
             draft=x,
             p=p[:W],
             q=q,
-            accept_prob=coins.accept_prob,
-            uniform=coins.coin,
+            accept_prob=verdict.accept_prob,
+            uniform=verdict.uniform,
         )
         gained, ended, *tokens = as_ints(answer)
         done, text = torch.cat([done, token[:gained]]), text + tokens[:gained]

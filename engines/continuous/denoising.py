@@ -61,7 +61,7 @@ class ContinuousSampling:
         float,
         SettingInfo("Guidance", "Weight of the prompt. Above 1 every pass computes a second row.", 1.0, 10.0, 0.5),
     ] = 1.0
-    ramp: Annotated[
+    linear_guidance: Annotated[
         bool, SettingInfo("Ramp guidance", "Raise guidance from 1 to its value over the picture, as MAR does.")
     ] = False
     sampler: Annotated[
@@ -74,14 +74,14 @@ class ContinuousSampling:
             "Eta", "Noise that ddim adds, from 1, the usual amount, to 0, none.", 0.0, 1.0, 0.05, {"sampler": ("ddim",)}
         ),
     ] = 1.0
-    last: Annotated[
+    last_timestep: Annotated[
         int,
         SettingInfo(
             "Last timestep", "Noise level, of 1000, at the last step. Higher accepts more and blurs.", 0, 300, 5
         ),
     ] = 0
 
-    first: Annotated[
+    first_timestep: Annotated[
         int, SettingInfo("First timestep", "Noise level, of 1000, at the first step. MAR begins with 999.", 500, 999, 1)
     ] = 960
 
@@ -93,12 +93,12 @@ class ContinuousSampling:
     @property
     def schedule(self) -> "Schedule":
         """The timesteps that are visited."""
-        return respaced_cosine_schedule(self.steps, self.last, self.first)
+        return respaced_cosine_schedule(self.steps, self.last_timestep, self.first_timestep)
 
     def guidance_at(self, position: Tensor, task: "ContinuousTask") -> Float[Tensor, " W"]:
         """The guidance scale at positions of a canvas."""
         begun, length = (0, max(task.length - 1, 1)) if task.begins_unguided else (1, task.length)
-        share = (position + begun) / length if self.ramp else torch.ones_like(position)
+        share = (position + begun) / length if self.linear_guidance else torch.ones_like(position)
         return 1 + (self.guidance - 1) * share.to(torch.float64)
 
 

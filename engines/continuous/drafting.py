@@ -35,11 +35,11 @@ class DraftedSampling(ContinuousSampling):
     gamma: Annotated[
         int, SettingInfo("Draft length", "Drafts (gamma) before a verification. 0 is ordinary decoding.", 0, 64, 1)
     ] = 8
-    prefill: Annotated[
+    prefill_share: Annotated[
         float,
         SettingInfo("Pre-fill", "Share of the tokens that the target decodes alone at the start.", 0.0, 1.0, 0.05),
     ] = 0.05
-    tries: Annotated[
+    max_tries: Annotated[
         int,
         SettingInfo(
             "Tries", "Proposals for the replacement of a rejected draft before a plain sample is used.", 1, 100_000, 1
@@ -62,9 +62,9 @@ class DraftedSampling(ContinuousSampling):
 
 def max_tries_deviation(config: DraftedSampling) -> str:
     """The deviation of settings under which the search for a replacement often ends without one."""
-    if config.gamma == 0 or config.tries >= RELIABLE_TRIES:
+    if config.gamma == 0 or config.max_tries >= RELIABLE_TRIES:
         return ""
-    return f"Biased: after {config.tries} tries a plain sample replaces a rejected draft."
+    return f"Biased: after {config.max_tries} tries a plain sample replaces a rejected draft."
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def next_block(canvas: Block, config: DraftedSampling, done: Tensor, iteration: 
     Up to gamma drafts and, with `bonus`, one of the target after them.
     """
     n, length = len(done), len(canvas.position)
-    prefilled = n < round(config.prefill * length)
+    prefilled = n < round(config.prefill_share * length)
     W = 0 if prefilled else min(config.gamma, length - n - bonus)
     index = slice(n, n + max(W + bonus, 1))
     return canvas.at(index, final_tokens=done, W=W, iteration=iteration, prefilled=prefilled)

@@ -50,7 +50,7 @@ class FlowSampling(ContinuousSampling):
     @property
     def schedule(self) -> Flow:
         """The times that are visited."""
-        return flow_schedule(self.steps, self.last)
+        return flow_schedule(self.steps, self.last_timestep)
 
 
 def as_flow_sampling(sampling: ContinuousSampling) -> FlowSampling:

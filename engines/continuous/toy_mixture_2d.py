@@ -48,7 +48,7 @@ class ToyMixtureConfig:
     steps: Annotated[
         int, SettingInfo("Denoising steps", "In how many steps draft and target turn noise into a token.", 2, 20, 1)
     ] = 6
-    align: Annotated[
+    same_noise_paths: Annotated[
         bool,
         SettingInfo("Align trajectories", "Draft and target denoise with the same noise, so that more drafts pass."),
     ] = True
@@ -59,7 +59,7 @@ class ToyMixtureConfig:
 
         The last step keeps some noise, because drafts could not be verified otherwise.
         """
-        return denoising.ContinuousSampling(steps=self.steps, last=150)
+        return denoising.ContinuousSampling(steps=self.steps, last_timestep=150)
 
     @property
     def target(self) -> "Mixture":
@@ -113,14 +113,16 @@ def sample(
     noise = denoising.position_noise(position, _TASK, plane.steps, chance)
     drawn = denoising.denoise(plane.draft, noise.path, plane.sampling, None)
     x = drawn.last.mean[:, 0] if mode == "release" else noise.draw(drawn.last)  # the release leaves the last noise out
-    paths = denoising.denoise(plane.target, noise.path if plane.align else noise_alone.path, plane.sampling, None)
+    paths = denoising.denoise(
+        plane.target, noise.path if plane.same_noise_paths else noise_alone.path, plane.sampling, None
+    )
     ratio = DensityRatio(mode, paths.last, drawn.last, drawn.log_std - paths.log_std)
     return accept_or_replace(ratio, x, TRIES, chance, DrawKey("token", 0, position))
 
 
 def distribution(head: denoising.Denoiser, sampling: denoising.ContinuousSampling) -> Float[Tensor, "X Y"]:
     """Probability of every cell under what a head draws: the density is carried from step to step over a grid."""
-    schedule = denoising.respaced_cosine_schedule(sampling.steps, sampling.last, sampling.first)
+    schedule = denoising.respaced_cosine_schedule(sampling.steps, sampling.last_timestep, sampling.first_timestep)
     side = torch.linspace(-_FAR, _FAR, _POINTS, dtype=torch.float64)
     area = float(side[1] - side[0]) ** 2
     grid = torch.cartesian_prod(side, side)

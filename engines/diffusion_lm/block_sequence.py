@@ -93,7 +93,7 @@ class SubBlockSettings(BlockSettings):
         SubSize,
         SettingInfo("Sub-block", "Tokens of a block revealed in turn, while all of it is seen; block is all at once."),
     ] = "block"
-    carry: Annotated[
+    reuse_store_pass: Annotated[
         bool,
         SettingInfo("Carry", "On right-shifted models, the pass that stores a block gives the next one's first token."),
     ] = True

@@ -45,7 +45,7 @@ class RouterSettings(SubBlockSettings):
     score_threshold: Annotated[
         float, SettingInfo("Score threshold", "The score from which on drafts are verified.", -10.0, 32.0, 0.5, _SCORE)
     ] = 0.0
-    cost: Annotated[
+    verification_cost: Annotated[
         float,
         SettingInfo("Cost c", "Tokens a verification must gain; subtracted in the score.", 0.0, 8.0, 0.25, _SCORES),
     ] = 1.0
@@ -84,7 +84,7 @@ class RouterSettings(SubBlockSettings):
             _STRENGTH,
         ),
     ] = 1.0
-    cut: Annotated[
+    estimator_cutoff: Annotated[
         float,
         SettingInfo(
             "Estimator cut", "margin: lead over the next. hard_entropy: share of the most.", 0.0, 1.0, 0.01, _CUT
@@ -206,10 +206,11 @@ def route(settings: RouterSettings, view: RouterInput, memory: RouterState) -> R
     count, device = len(view.probs), view.probs.device
     if not count:
         return Route(torch.zeros((), dtype=torch.bool, device=device), memory, lambda: view.confidence)
-    by_name = cache(partial(estimates, view.probs, view.confidence, view.uniform, settings.exponent, settings.cut))
+    exponent, cut = settings.exponent, settings.estimator_cutoff
+    by_name = cache(partial(estimates, view.probs, view.confidence, view.uniform, exponent, cut))
 
     def score() -> Tensor:
-        cost = settings.cost * (view.confident if settings.scoring == "dynamic" else 1)
+        cost = settings.verification_cost * (view.confident if settings.scoring == "dynamic" else 1)
         return expected_accepted(by_name()[settings.estimator]) - cost  # eq. 6
 
     bucket: Tensor | None = None

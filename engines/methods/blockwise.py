@@ -82,7 +82,7 @@ def deviation(config: Config) -> str:
 
 def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     """Reveal tokens until the text ends."""
-    row = BlockSequence(task, config.size, part=config.part, carry=config.carry)
+    row = BlockSequence(task, config.size, part=config.part, carry=config.reuse_store_pass)
     requester = row if config.cache == "exact" else ApproximateCache(row, config.cache, config.refresh)
     iteration, block, num_steps = 0, row.block, 0
     while not row.ended:

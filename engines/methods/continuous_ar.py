@@ -20,7 +20,7 @@ from engines.settings import ConfigError, SettingInfo
 class Config(ContinuousSampling):
     """Settings of ordinary decoding."""
 
-    parallel: Annotated[
+    tokens_per_step: Annotated[
         int,
         SettingInfo(
             "Tokens per step",
@@ -34,19 +34,19 @@ class Config(ContinuousSampling):
 
 def deviation(config: Config) -> str:
     """Return what keeps these settings from being lossless."""
-    return "" if config.parallel == 1 else "Lossy: the tokens of a step are drawn without seeing each other."
+    return "" if config.tokens_per_step == 1 else "Lossy: the tokens of a step are drawn without seeing each other."
 
 
 def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decoder:
     """Denoise tokens given those before them; raises ConfigError for several per step of a causal model."""
-    if config.parallel > 1 and not task.gaps:
+    if config.tokens_per_step > 1 and not task.gaps:
         raise ConfigError(
-            f"parallel: {config.parallel} tokens per step need a model that decodes in any order, such as "
-            "patch-masked, and this one is causal; use 1."
+            f"tokens_per_step: {config.tokens_per_step} tokens per step need a model that decodes in any order, such "
+            "as patch-masked, and this one is causal; use 1."
         )
     done, iteration = (canvas := whole_canvas(task, config, chance)).final_tokens, 0
     while (n := len(done)) < task.length:
-        block = canvas.at(slice(n, n + config.parallel), final_tokens=done, iteration=iteration)
+        block = canvas.at(slice(n, n + config.tokens_per_step), final_tokens=done, iteration=iteration)
         token = yield from decode_without_drafts(block, max(n - 1, 0))
         done, iteration = torch.cat([done, token]), iteration + 1
     return done

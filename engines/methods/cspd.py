@@ -44,11 +44,11 @@ class Config(DraftedSampling):
             "distance-only: of the distances to both means, more biased.",
         ),
     ] = "exact"
-    align: Annotated[
+    same_noise_paths: Annotated[
         bool,
         SettingInfo("Align trajectories", "Target and drafter denoise with the same noise, so that more drafts pass."),
     ] = True
-    tied: Annotated[
+    coupled_steps: Annotated[
         int,
         SettingInfo(
             "Tied steps", "Steps before the last that are coupled to the draft's, too.", 0, 250, 1, {"mode": ("exact",)}
@@ -79,11 +79,11 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
             "use exact."
         )
     done = (canvas := whole_canvas(task, config, chance)).final_tokens
-    target_distribution = (
-        canvas.noise if config.align else position_noise(canvas.position, task, config.steps, chance, " of the target")
-    )
+    target_distribution = canvas.noise
+    if not config.same_noise_paths:
+        target_distribution = position_noise(canvas.position, task, config.steps, chance, " of the target")
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
-    tied = config.tied if config.mode == "exact" else 0
+    tied = config.coupled_steps if config.mode == "exact" else 0
     while (start := len(done)) < task.length:
         block, iteration = next_block(canvas, config, done, iteration), iteration + 1
         if not (W := block.W):
@@ -102,7 +102,7 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
             noise=noise.path,
             guidance=block.guidance,
             mode="verify",
-            steer=couple_steps(block, drawn, tied, config.tries, chance) if tied else None,
+            steer=couple_steps(block, drawn, tied, config.max_tries, chance) if tied else None,
         )
         paths = as_paths((yield request))
         y = noise.draw(paths.last)  # what the target alone would draw
@@ -114,7 +114,7 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
         n = verdict.rejection
         # Replace the first rejected token by acceptance-rejection; without a rejection use the target's own token.
         rejected = torch.arange(W, device=x.device) == n
-        new = draw_replacements(ratio, rejected, config.tries, chance, block.draw_key("residual"))
+        new = draw_replacements(ratio, rejected, config.max_tries, chance, block.draw_key("residual"))
         token = torch.cat([torch.where(rejected[:, None], new.token, x), y[W:]])
         numbers = partial(search_measures, rejected, new, partial(dict, log_ratio=log_ratio))
         (count,) = as_ints((yield verified.decision(token, verdict, numbers, (n + 1)[None])))

@@ -41,7 +41,7 @@ VERDICTS: Final = {
 class Config(DraftedSampling):
     """Settings of CSpD with whole paths."""
 
-    tries: Annotated[
+    max_tries: Annotated[
         int,
         SettingInfo("Tries", "Proposals for the replacement of a rejected draft before a plain sample.", 1, 100_000, 1),
     ] = 10_000
@@ -78,7 +78,7 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
             noise=block.noise.path,
             guidance=block.guidance,
             mode="verify",
-            follow=following(block, drawn, x, config.tries, chance),
+            follow=following(block, drawn, x, config.max_tries, chance),
         )
         paths = as_paths((yield request))
         assert paths.continuation is not None and paths.continuation.verdict is not None

@@ -36,7 +36,7 @@ class Config(DraftedSampling):
         Literal["small", "itself"],
         SettingInfo("Drafter", "What drafts: a smaller model, or the target itself, for comparison."),
     ] = "small"
-    tries: Annotated[
+    max_tries: Annotated[
         int,
         SettingInfo(
             "Tries", "Proposals before a plain sample is used. The released code gives up after 100.", 1, 100_000, 1
@@ -81,7 +81,7 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
         ratio = verified.ratio("release")
         log_ratio = ratio.log_of_drafts(x)
         verdict = accept(log_ratio, chance, block.draw_key("verify"))
-        new = draw_replacements(ratio, ~verdict.accepted, config.tries, chance, block.draw_key("residual"))
+        new = draw_replacements(ratio, ~verdict.accepted, config.max_tries, chance, block.draw_key("residual"))
         token = torch.where(verdict.accepted[:, None], x, new.token)
         numbers = partial(
             search_measures,

@@ -34,7 +34,7 @@ LIKELIEST: Final = Rule(
 )
 EDITED: Final = Rule(
     fates=(Fate.EDITED,),
-    formula="confidence {confidence} {confidence ? set edit} {set edit}: {fate}",
+    formula="confidence {confidence} {confidence ? set edit_threshold} {set edit_threshold}: {fate}",
     says="A token gives way to another one of which the model is this sure.",
 )
 

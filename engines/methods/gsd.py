@@ -28,25 +28,25 @@ class Config(GuidedSampling):
         int,
         SettingInfo("Group reach G", "Neighbours in rank, either side, in the group of the draft. 0 is SJD.", 0, 50, 1),
     ] = 3
-    likeness: Annotated[
+    max_prob_difference: Annotated[
         float,
         SettingInfo(
             "Probability reach", "The most that probabilities in a group may differ from the draft's.", 0.0, 1.0, 0.05
         ),
     ] = 0.15
-    distance: Annotated[
+    max_embedding_distance: Annotated[
         float,
         SettingInfo(
             "Embedding reach", "The largest embedding distance in a group, over the mean squared one.", 0.0, 4.0, 0.05
         ),
     ] = 0.5
-    ends: Annotated[
+    at_ranking_ends: Annotated[
         Literal["cut", "clamp"],
         SettingInfo(
             "Ends of the ranking", "Fewer than G neighbours: cut the group, or clamp to the last one (released)."
         ),
     ] = "cut"
-    initial: InitialDraftSetting = "random"
+    initial_drafts: InitialDraftSetting = "random"
 
 
 PRESETS: Final[dict[str, dict[str, object]]] = {
@@ -75,7 +75,7 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         torch.arange(task.length, device=task.device),
     )
     window = empty_window(task)
-    drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
+    drafter = InitialDrafter(task, config.window - 1, config.initial_drafts, chance)
     iteration, ended = 0, False
     while (n := done.shape[0]) < task.length and not ended:
         window = drafter.fill(window, done, iteration)
@@ -119,12 +119,12 @@ def group_probs(
     rank = order.argsort(dim=-1).gather(1, x[:, None])  # [W, 1]
     reach = rank + torch.arange(-config.group, config.group + 1, device=p.device)  # [W, 2G + 1]
     ids = order.gather(1, reach.clamp(0, V - 1))
-    member = (p.gather(1, ids) - p.gather(1, x[:, None])).abs() < config.likeness
+    member = (p.gather(1, ids) - p.gather(1, x[:, None])).abs() < config.max_prob_difference
     if embedding is not None:
         # Mean squared distance of two different codes, from the moments of the codebook.
         spread = 2 * (embedding.square().sum(-1).mean() - embedding.mean(0).square().sum()) * V / (V - 1)
-        member &= (embedding[ids] - embedding[x][:, None]).square().sum(-1) < config.distance * spread
-    if config.ends == "cut":
+        member &= (embedding[ids] - embedding[x][:, None]).square().sum(-1) < config.max_embedding_distance * spread
+    if config.at_ranking_ends == "cut":
         member &= (reach >= 0) & (reach < V)
     member |= reach == rank  # the draft itself, where no token is alike enough
     return (member * p.gather(1, ids)).sum(-1), (member * q.gather(1, ids)).sum(-1), member.sum(-1)

@@ -39,7 +39,7 @@ class Config(s2d2_layouts.SpanSettings):
             "Tempering", "Power of p / q. Lower accepts more drafts, 0 all.", 0.0, 3.0, 0.25, {"verdict": ("ratio",)}
         ),
     ] = 1.0
-    edit: Annotated[
+    edit_threshold: Annotated[
         float,
         SettingInfo(
             "Edit threshold", "Replace a final token where another has this confidence. 1 is off.", 0.0, 1.0, 0.05
@@ -49,7 +49,14 @@ class Config(s2d2_layouts.SpanSettings):
 
 _SDAR: Final = {"mode": "sample", "verdict": "ratio", "threshold": 0.85}
 _FAST: Final = {"mode": "greedy", "verdict": "ratio", "threshold": 0.9, "block": "32", "ar_cache": False}
-_LLADA: Final = {"mode": "greedy", "verdict": "ratio", "block": "32", "router": "score", "cost": 4.0, "ar_cache": False}
+_LLADA: Final = {
+    "mode": "greedy",
+    "verdict": "ratio",
+    "block": "32",
+    "router": "score",
+    "verification_cost": 4.0,
+    "ar_cache": False,
+}
 _SWITCH: Final = {"router": "hysteresis", "scoring": "dynamic"}
 PRESETS: Final[dict[str, dict[str, object]]] = {
     "SDAR-1.7B A": {**_SDAR, "block": "4", "router": "span", "span_threshold": 2, "ar_cache": False},
@@ -61,8 +68,8 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
     "Fast-dLLM v2 A": {**_FAST, **_SWITCH, "sub_block": "4"},
     "Fast-dLLM v2 B": {**_FAST, **_SWITCH, "sub_block": "16"},
     "Fast-dLLM v2 C": {**_FAST, "router": "span", "span_threshold": 8},
-    "LLaDA2.1 conservative": {**_LLADA, "threshold": 0.95, "edit": 0.9, "score_threshold": -5.0},
-    "LLaDA2.1 quality": {**_LLADA, "threshold": 0.7, "edit": 0.5, "score_threshold": 0.0},
+    "LLaDA2.1 conservative": {**_LLADA, "threshold": 0.95, "edit_threshold": 0.9, "score_threshold": -5.0},
+    "LLaDA2.1 quality": {**_LLADA, "threshold": 0.7, "edit_threshold": 0.5, "score_threshold": 0.0},
 }
 """The paper's configurations (section 5.1); settings they do not name keep their defaults."""
 
@@ -81,7 +88,7 @@ def deviation(config: Config) -> str:
     if config.size == 1:  # drafts and verdicts come from one distribution there
         reasons = dict.fromkeys(reasons, False)
     reasons["a draft stays only if it is the likeliest token"] = (config.mode, config.verdict) == ("sample", "match")
-    reasons["tokens that were filled in are replaced"] = config.edit < 1
+    reasons["tokens that were filled in are replaced"] = config.edit_threshold < 1
     return unmasking.deviation_text(reasons)
 
 
@@ -110,7 +117,7 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
         raise ConfigError(
             "model: s2d2 verifies token by token, and this model looks at the whole text; use method blockwise."
         )
-    row = BlockSequence(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry)
+    row = BlockSequence(task, config.size, causal=config.ar_cache, part=config.part, carry=config.reuse_store_pass)
     memory = routing.initial_state(config, row.task.device)
     iteration, block, num_steps = 0, row.block, 0
     while not row.ended:
@@ -120,7 +127,7 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
             gained = gained + (yield from _verify(row, config, chance, drafts, iteration, min_count))
         memory = routing.update_state(route, gained)
         if row.block_is_full:
-            yield from edit_until_stable(row, config.edit)
+            yield from edit_until_stable(row, config.edit_threshold)
         row.move_on()
         iteration, num_steps = iteration + 1, num_steps + 1 if row.block == block else 0
         block = row.block
@@ -137,7 +144,7 @@ def _draft(
 ) -> SubDecoder[tuple[FilledSpan | None, routing.Route, Tensor]]:
     """Run the draft pass and return the drafts for verification (if any), the route, and the tokens gained."""
     position, span, number = row.open, row.span, row.number
-    written = row.written if config.edit < 1 else position[:0]
+    written = row.written if config.edit_threshold < 1 else position[:0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
     all_probs = as_probs((yield row.request_open_positions(seen=s2d2_layouts.drafting(row, config), read=both)))
     probs, positions, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
@@ -154,7 +161,7 @@ def _draft(
     carried = to_device(carried, probs.device)
     ruled = unmasking.dynamic(confidence, config.threshold, min_count) & ~route.verify & ~carried
     chosen = ruled | carried
-    repaired, _, edited = propose_edits(all_probs[count:], row.tokens[written], config.edit)
+    repaired, _, edited = propose_edits(all_probs[count:], row.tokens[written], config.edit_threshold)
     after, accepted = torch.cat([token, repaired]), torch.cat([chosen, edited])
     answer = yield Decision(
         positions - row.prompt_length,

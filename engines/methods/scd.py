@@ -47,8 +47,8 @@ class Config(GuidedSampling):
             "Coupling strength", "Share of the redrawn drafts that are coupled (alpha).", 0.0, 1.0, 0.05, _COUPLED
         ),
     ] = 1.0
-    initial: InitialDraftSetting = "random"
-    stale: Annotated[
+    initial_drafts: InitialDraftSetting = "random"
+    reuse_old_probs: Annotated[
         bool,
         SettingInfo(
             "Keep the old distribution (biased)", "A surviving draft keeps its first distribution, as released."
@@ -68,7 +68,7 @@ def deviation(config: Config) -> str:
     """Return what keeps these settings from being lossless."""
     # With one draft, none waits to the right of a rejection. With two, one does, whatever the initial drafts are: it
     # came from the model, after the window.
-    if config.stale and config.coupling == "maximal" and config.alpha > 0 and config.window > 2:
+    if config.reuse_old_probs and config.coupling == "maximal" and config.alpha > 0 and config.window > 2:
         return (
             "Biased: surviving drafts are verified against the distribution they were first sampled from, as in the "
             "released image code. The output is not exactly the model's; docs/methods/scd.md measures the difference."
@@ -84,7 +84,7 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         torch.arange(task.length, device=task.device),
     )
     window = empty_window(task)
-    drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
+    drafter = InitialDrafter(task, config.window - 1, config.initial_drafts, chance)
     maximal = config.coupling == "maximal"
     iteration, ended = 0, False
     while (n := done.shape[0]) < task.length and not ended:
@@ -122,7 +122,7 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
 
         gained, ended = yield from window.record_iteration(task, position, after, p, verdict)
         done = torch.cat([done, after[:gained]])
-        if maximal and config.stale:  # as released: drafts that were kept, not redrawn, keep the distribution they had
+        if maximal and config.reuse_old_probs:  # as released: kept drafts keep the distribution they had
             stays = accepted if config.alpha == 1 else accepted & ~loose[:W]
             probs = torch.cat([torch.where(stays[:, None], q, p), probs[W:]])
         window = window.advance(after, probs, gained)

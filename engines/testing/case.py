@@ -22,7 +22,7 @@ from engines.testing.toy_models import SMALL, DepthModel, Table, ToyFieldModel
 SHORT: Final[dict[Family, dict[str, Value]]] = {
     "discrete-ar": {"window": 4, "gamma": 3},
     "diffusion-lm": {"length": 16, "block": "4", "gamma": 3},
-    "continuous-ar": {"steps": 3, "last": 150, "gamma": 3, "prefill": 0.0, "tied": 1},
+    "continuous-ar": {"steps": 3, "last_timestep": 150, "gamma": 3, "prefill_share": 0.0, "coupled_steps": 1},
 }
 """Settings of a small size, for those a method has: four positions, or a block of four, with three drafts in flight."""
 _PROMPTS: Final = ("abcde", "ab", "gfedcba")

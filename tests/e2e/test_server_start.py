@@ -115,7 +115,7 @@ def test_an_event_is_one_line_of_plain_ascii(caplog: pytest.LogCaptureFixture) -
         assert line.isascii() and line.isprintable() and len(line) < 1000, line
     refused, failed = lines(caplog)
     assert json.loads(refused.partition("why=")[2]) == HOSTILE[:299] + "…"
-    assert 'error="RuntimeError"' in failed and "test_demo_readiness.py:" in failed
+    assert 'error="RuntimeError"' in failed and "test_server_start.py:" in failed
 
 
 def test_a_run_is_written_when_it_begins_and_ends_without_its_prompt(caplog: pytest.LogCaptureFixture) -> None:

@@ -22,7 +22,7 @@ from engines.runtime.driver import Job, Run
 from engines.settings import make_config
 
 METHOD = {"diffusion-lm": "blockwise", "discrete-ar": "ar", "continuous-ar": "continuous"}
-FEW = {"diffusion-lm": {"length": 8}, "discrete-ar": {}, "continuous-ar": {"steps": 2, "last": 100}}
+FEW = {"diffusion-lm": {"length": 8}, "discrete-ar": {}, "continuous-ar": {"steps": 2, "last_timestep": 100}}
 """Settings that make a pass short."""
 
 

@@ -35,7 +35,7 @@ def s2d2(run: Blocks = Blocks(), **fields: Any) -> Trace:
 
     Only verifications keep their masks.
     """
-    settings = {"router": "score", "cost": run.cost, "layout": "full", "threshold": run.threshold}
+    settings = {"router": "score", "verification_cost": run.cost, "layout": "full", "threshold": run.threshold}
     trace = _decoded("s2d2", run, mode="sample", verdict="ratio", **settings)
     steps = tuple(step if step.call.mode == "verify" else replace(step, mask=None) for step in trace.steps)
     return replace(trace, steps=steps, **fields)

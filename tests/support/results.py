@@ -32,7 +32,7 @@ def sweep(problems: int = 60, seed: int = 0) -> list[dict[str, Any]]:
         )
         for cost in (0.0, 1.0):
             label = f"B {block}, c {cost:g}"
-            config = {"block": block, "cost": cost, "router": "score"}
+            config = {"block": block, "verification_cost": cost, "router": "score"}
             settings.append(("s2d2", label, config, 0.79 - 0.0015 * block, int(240 // block + 16 + 4 * cost)))
     rows = []
     for method, label, config, skill, forwards in settings:

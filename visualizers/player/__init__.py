@@ -16,6 +16,7 @@ from traces.labels import NAMES
 from traces.measures import MEASURES
 from traces.replay import PENDING
 from traces.schema import FATES
+from traces.setting_names import METHODS_WITH_RENAMED_SETTINGS, RENAMED_SETTINGS
 from visualizers.palette import DARK, LIGHT, MARKS, ink
 
 _FOLDER = Path(__file__).parent
@@ -79,6 +80,7 @@ def data() -> dict[str, Any]:
         ],
         "measures": {name: asdict(measure) for name, measure in MEASURES.items() if measure.per == "position"},
         "names": NAMES,
+        "renamedSettings": {"methods": sorted(METHODS_WITH_RENAMED_SETTINGS), "names": dict(RENAMED_SETTINGS)},
         "surfaces": {"light": asdict(LIGHT), "dark": asdict(DARK)},
         "hardware": presets(),
     }

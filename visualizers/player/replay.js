@@ -103,10 +103,21 @@ class State {
   }
 }
 
+/** A trace with the present names of settings, of which older traces have others. */
+function withCurrentNames(trace, { methods, names }) {
+  if (!methods.includes(trace.method)) return trace;
+  const current = (name) => (Object.hasOwn(names, name) ? names[name] : name);
+  const config = Object.fromEntries(Object.entries(trace.config ?? {}).map(([name, value]) => [current(name), value]));
+  const formula = (text) => text.replace(/\bset (\w+)(?=\})/g, (_, name) => `set ${current(name)}`);
+  const rules = Array.isArray(trace.rules) ? trace.rules.map((rule) => (typeof rule?.formula === "string" ? { ...rule, formula: formula(rule.formula) } : rule)) : trace.rules;
+  return { ...trace, config, rules };
+}
+
 /** A trace under replay: steps arrive one by one or all at once, and `seek` gives the canvas after any of them. */
 class Replay {
-  constructor(meta, { fates }) {
-    this.meta = meta;
+  constructor(meta, { fates, renamedSettings }) {
+    this.renamedSettings = renamedSettings;
+    this.meta = withCurrentNames(meta, renamedSettings);
     this.grid = new Grid(meta.canvas);
     this.positions = this.grid.positions;
     this.vocabulary = meta.legend?.vocabulary ?? null;
@@ -140,7 +151,7 @@ class Replay {
 
   /** Take the whole trace, which heals whatever was lost on the way. */
   replace(trace) {
-    this.meta = trace;
+    this.meta = withCurrentNames(trace, this.renamedSettings);
     this.vocabulary = trace.legend?.vocabulary ?? null;
     this.restart();
     for (const step of trace.steps) this.append(step);

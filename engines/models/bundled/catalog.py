@@ -32,7 +32,7 @@ _STORY: Final = (*_LARGE_BLOCKS, ("length", 104))
 _TALLY: Final = (*_STORY, ("psd.block", "8"), ("psd.tau", 0.85), ("psd.row_cost", 0.15))  # PSD at its fastest
 _NAMED: Final = (("guidance", 2.0), ("top_k", 50))
 """With which nearly all pictures show what was asked; without, a third do not."""
-PATCHES: Final = (("last", 150),)
+PATCHES: Final = (("last_timestep", 150),)
 """The timestep below which there is hardly more than the noise that tokens carry."""
 _CODES: Final[tuple[Family, ...]] = ("discrete-ar",)
 _VECTORS: Final[tuple[Family, ...]] = ("continuous-ar",)
@@ -75,7 +75,11 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
         ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS, form_defaults=PATCHES),
         ModelInfo("patch-mixture", "Small studio patch model, mixture of Gaussians", _VECTORS, *_DRAWS),
         ModelInfo(
-            "patch-masked", "Studio patch model, masked", _VECTORS, *_DRAWS, form_defaults=(*PATCHES, ("parallel", 8))
+            "patch-masked",
+            "Studio patch model, masked",
+            _VECTORS,
+            *_DRAWS,
+            form_defaults=(*PATCHES, ("tokens_per_step", 8)),
         ),
     ),
     "engines.models.toys.toy_field": (

@@ -188,7 +188,7 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding(method: str) ->
     model, small = (
         toy_field.ToyField(name, weights, torch.device("cpu"), (3, 5)) for name, weights in toy_field.MODELS.items()
     )
-    settings = {"gamma": 3, "steps": 4, "prefill": 0, "last": 50}
+    settings = {"gamma": 3, "steps": 4, "prefill_share": 0, "last_timestep": 50}
     jobs = [RunRequest(method, model, "", seed=seed, settings=settings).job() for seed in range(3)]
     row = continuous.measure([replace(one, drafter=small) for one in jobs], len(jobs))
     assert row["target_calls"] * row["tokens_per_verification"] == pytest.approx(15, abs=4)

@@ -7,6 +7,7 @@ import pytest
 
 from engines.methods import METHODS, scd
 from engines.settings import ConfigError, config_values, make_config, settings
+from traces.setting_names import METHODS_WITH_RENAMED_SETTINGS, RENAMED_SETTINGS
 
 DEEP: Any = json.loads("[" * 900 + "]" * 900)
 """Too deep for repr."""
@@ -14,7 +15,7 @@ DEEP: Any = json.loads("[" * 900 + "]" * 900)
 
 def test_settings_are_read_from_text() -> None:
     config = make_config(scd.Config, {"window": "16", "alpha": "0.5", "coupling": "gumbel", "stale": "true"})
-    assert (config.window, config.alpha, config.coupling, config.stale) == (16, 0.5, "gumbel", True)
+    assert (config.window, config.alpha, config.coupling, config.reuse_old_probs) == (16, 0.5, "gumbel", True)
     assert make_config(scd.Config, config_values(config)) == config
 
 
@@ -25,7 +26,7 @@ def test_settings_are_read_from_text() -> None:
         ({"window": 2.5}, "window: 2.5"),
         ({"alpha": "nan"}, "alpha: 'nan'"),
         ({"coupling": "tight"}, "coupling: 'tight' is not allowed; use one of maximal, gumbel, none"),
-        ({"stale": "perhaps"}, "stale: 'perhaps' is not allowed; use true or false"),
+        ({"reuse_old_probs": "perhaps"}, "reuse_old_probs: 'perhaps' is not allowed; use true or false"),
         ({"windw": "3"}, "windw: no such setting; there are"),
         ({"window": DEEP}, "window: [[[[[...]]]]] is not allowed"),
         ({"win\ndow": 3}, "'win\\ndow': no such setting"),
@@ -79,3 +80,20 @@ def test_presets_sample_as_the_paper_does(
     assert (config.top_k, config.top_p, config.guidance, config.window) == (top_k, top_p, guidance, window)
     assert config.temperature == 1
     assert (METHODS[method].deviation(config) == "") == (method == "scd")
+
+
+def test_every_present_name_is_a_setting_and_no_old_name_is_one_any_more() -> None:
+    known = {name: {setting.name for setting in settings(method.config)} for name, method in METHODS.items()}
+    assert set().union(*known.values()) >= set(RENAMED_SETTINGS.values())
+    assert not set().union(*known.values()) & set(RENAMED_SETTINGS)
+    with_renamed = {name for name, names in known.items() if names & set(RENAMED_SETTINGS.values())}
+    assert with_renamed == METHODS_WITH_RENAMED_SETTINGS
+
+
+def test_a_setting_may_be_given_by_its_old_name_but_not_twice() -> None:
+    config = METHODS["s2d2"].config
+    assert make_config(config, {"cost": "2"}) == make_config(config, {"verification_cost": 2.0})
+    with pytest.raises(ConfigError, match=r"^verification_cost: is given twice, once by its old name"):
+        make_config(config, {"cost": 2.0, "verification_cost": 1.0})
+    with pytest.raises(ConfigError, match=r"^tries: no such setting"):
+        make_config(METHODS["ar"].config, {"tries": 3})

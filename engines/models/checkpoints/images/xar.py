@@ -40,7 +40,7 @@ _EPSILON: Final = 1e-6
 _USUAL: Final = ContinuousSampling()
 _HEADS_ALONE: Final = {
     "sampler": "the steps of this model are those of a flow's stochastic equation",
-    "first": "this model is a flow, which begins at noise alone",
+    "first_timestep": "this model is a flow, which begins at noise alone",
 }
 """Settings of diffusion heads that a flow does not have, and why."""
 _TABLE: Final = "encoder_blocks.0.attn.rope.freqs_cos"

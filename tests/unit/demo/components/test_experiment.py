@@ -264,7 +264,7 @@ class TestPrepared:
     )
     def test_an_experiment_answers_with_its_figure(self, name: str) -> None:
         vectors = name != "difference"
-        fewer: dict[str, Any] = {"steps": 2, "last": 150} if vectors else {}
+        fewer: dict[str, Any] = {"steps": 2, "last_timestep": 150} if vectors else {}
         prepared = prepared_experiment(name, "toy-field" if vectors else MODEL, "", 2 - vectors, fewer)
         store = MemoryStore()
         *_, last = run_here(replace(prepared, arms=prepared.arms[:2]), store, lambda: False, batched=True)

@@ -93,7 +93,7 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
     request = RunRequest("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
     named = page.opened(PageLink(request=request))
     assert (named[block]["value"], named[page.prompt]["value"]) == ("4", "How many?") and named[page.length]["visible"]
-    last = page.sampling["continuous-ar"].of["last"]
+    last = page.sampling["continuous-ar"].of["last_timestep"]
     patches, whole_paths, released = (
         opened("patch-target"),
         page.method_controls["cspd-block"].of,
@@ -147,14 +147,14 @@ def test_a_control_shows_only_while_it_matters() -> None:
     with gr.Blocks() as page:
         built = controls.build(controls.settings_for(METHODS["s2d2"]))
     hidden = {name for name, component in built.of.items() if not component.visible}
-    assert {"span_threshold", "switch_on", "bins", "tempering", "cut"} <= hidden
+    assert {"span_threshold", "switch_on", "bins", "tempering", "estimator_cutoff"} <= hidden
     assert "exponent" not in hidden
     (change,) = [fn for fn in page.fns.values() if fn.name == "show"]
     now = {"router": "hysteresis", "estimator": "margin", "verdict": "ratio"}
     values = [next(now[name] for name, c in built.of.items() if c is component) for component in change.inputs]
     shown = {c: update["visible"] for c, update in change.fn(*values).items()}
     visible = {name for name, component in built.of.items() if shown.get(component)}
-    assert visible == {"cost", "scoring", "switch_on", "switch_off", "cut", "tempering"}
+    assert visible == {"verification_cost", "scoring", "switch_on", "switch_off", "estimator_cutoff", "tempering"}
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def request_of(method: str, **settings: Any) -> RunRequest:
 
 
 def test_a_run_that_cannot_fit_is_refused_before_it_is_shown() -> None:
-    messages = decode_interleaved([request_of("cspd", gamma=64, steps=250, tries=100_000)], lambda: False, 0.05)
+    messages = decode_interleaved([request_of("cspd", gamma=64, steps=250, max_tries=100_000)], lambda: False, 0.05)
     with pytest.raises(ConfigError, match=r"would take about \d+ s here, and the server gives 0.05 s a run; choose"):
         next(messages)
 

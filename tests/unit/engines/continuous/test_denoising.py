@@ -54,7 +54,7 @@ def test_mar_visits_every_tenth_step_down_to_the_first() -> None:
 @pytest.mark.parametrize("steps", [2, 3, 25])
 def test_an_ideal_head_draws_its_distribution_exactly(steps: int, last: int) -> None:
     """x_0 is linear in the noise: its mean and variance are read off without a single random number."""
-    sampling = ContinuousSampling(steps=steps, last=last, first=999)
+    sampling = ContinuousSampling(steps=steps, last_timestep=last, first_timestep=999)
     noise = torch.cat([torch.zeros(1, steps, dtype=torch.float64), torch.eye(steps, dtype=torch.float64)])[..., None]
     distribution = denoise(ideal_denoise, noise, sampling, None).last
     base, weight = distribution.mean[0].item(), distribution.mean[1:, 0, 0] - distribution.mean[0].item()
@@ -67,7 +67,7 @@ def test_an_ideal_head_draws_its_distribution_exactly(steps: int, last: int) -> 
 def test_errors_to_expect_make_the_variances_of_any_number_of_steps(steps: int) -> None:
     """For a Gaussian, the squared error of the best noise estimate is STD^2 / noisy, and all else follows from it."""
 
-    head, sampling = ResidualHead(1, 1, 8, 1), ContinuousSampling(steps=steps, last=50)
+    head, sampling = ResidualHead(1, 1, 8, 1), ContinuousSampling(steps=steps, last_timestep=50)
     x = torch.randn(5, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     schedule = respaced_cosine_schedule(steps, 50, 960)
     for i in range(steps):
@@ -116,12 +116,14 @@ def test_guidance_ramps_up_over_the_picture() -> None:
     position = torch.tensor([0, 71, 143])
     task = ContinuousTask(Canvas(kind="image", shape=(12, 12)), 0, position.device)
     torch.testing.assert_close(
-        ContinuousSampling(guidance=3.0, ramp=True).guidance_at(position, task),
+        ContinuousSampling(guidance=3.0, linear_guidance=True).guidance_at(position, task),
         torch.tensor([1 + 2 / 144, 2.0, 3.0], dtype=torch.float64),
     )
     assert ContinuousSampling(guidance=3.0).guidance_at(position, task).tolist() == [3.0] * 3
     torch.testing.assert_close(
-        ContinuousSampling(guidance=3.0, ramp=True).guidance_at(position, replace(task, begins_unguided=True)),
+        ContinuousSampling(guidance=3.0, linear_guidance=True).guidance_at(
+            position, replace(task, begins_unguided=True)
+        ),
         torch.tensor([1.0, 1 + 142 / 143, 3.0], dtype=torch.float64),
     )
 
@@ -137,7 +139,7 @@ def test_a_flow_draws_what_its_velocity_stands_for() -> None:
         clean = MEAN + (1 - t) * STD**2 / spread * (x - (1 - t) * MEAN)
         return (x - clean) / t, x
 
-    sampling = as_flow_sampling(ContinuousSampling(steps=250, last=4))
+    sampling = as_flow_sampling(ContinuousSampling(steps=250, last_timestep=4))
     noise = torch.randn(20_000, 250, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     last = denoise(velocity, noise, sampling, None).last
     token = last.draw(torch.randn(20_000, 1, generator=torch.Generator().manual_seed(1)).double(), noise[:, 0, 0])
@@ -217,7 +219,10 @@ def test_integration_returns_a_distribution_in_closed_form() -> None:
     part = torch.special.ndtr(edges()).diff()
     for steps in (2, 9):
         torch.testing.assert_close(
-            distribution(head, ContinuousSampling(steps=steps, last=150)), part[:, None] * part, atol=2e-6, rtol=0
+            distribution(head, ContinuousSampling(steps=steps, last_timestep=150)),
+            part[:, None] * part,
+            atol=2e-6,
+            rtol=0,
         )
 
 

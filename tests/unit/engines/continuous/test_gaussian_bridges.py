@@ -19,7 +19,7 @@ from engines.sampling.random_source import DrawKey, SeededRandom
 
 CHANCE = SeededRandom(5)
 MANY, FEW = 20_000, 4_000
-DDPM = ContinuousSampling(steps=6, last=150)
+DDPM = ContinuousSampling(steps=6, last_timestep=150)
 STD = 0.5
 
 
@@ -66,7 +66,7 @@ def test_one_gaussian_draws_and_weighs_what_its_head_does(values: dict[str, Any]
 @pytest.mark.parametrize("values", [{}, {"sampler": "ddim", "eta": 0.7, "temperature": 0.8}], ids=str)
 def test_a_mixtures_density_is_that_of_what_it_draws(values: dict[str, Any]) -> None:
     """Step by step and at once; and a density over it has the mean 1 on its own draws."""
-    sampling = ContinuousSampling(**{"steps": 6, "last": 150, **values})
+    sampling = ContinuousSampling(**{"steps": 6, "last_timestep": 150, **values})
     rows, drawn, states = drafts(sampling, MIXED, MANY)
     at_once = rows.log_density(states)
     step_by_step = drawn.distributions.log_density(states[:, 1:].transpose(0, 1)).sum(0)
@@ -81,7 +81,7 @@ def test_a_mixtures_density_is_that_of_what_it_draws(values: dict[str, Any]) -> 
 
 def test_tokens_of_a_mixture_follow_it() -> None:
     """Samples of an exact chain follow the distribution, starting from its noise, whatever the path picked."""
-    sampling = ContinuousSampling(first=999)
+    sampling = ContinuousSampling(first_timestep=999)
     *_, states = drafts(sampling, MIXED, MANY // 2)
     x = states[:, -1]
     cdf = (MIXED.log_weight.exp() * torch.special.ndtr(MIXED.noise(x)[..., 0])).sum(-1)

@@ -118,8 +118,8 @@ def off(token: Tensor) -> float:
     return float(stats.kstest(token.numpy() / TARGET.std, "norm").pvalue)
 
 
-DDPM = ContinuousSampling(steps=6, last=150)
-DDIM = ContinuousSampling(steps=6, last=150, sampler="ddim")
+DDPM = ContinuousSampling(steps=6, last_timestep=150)
+DDIM = ContinuousSampling(steps=6, last_timestep=150, sampler="ddim")
 WIDE, NARROW, SHIFTED = HeadOf(0.0, factor=1.05), HeadOf(0.0, factor=0.95), HeadOf(0.08)
 
 
@@ -224,7 +224,7 @@ def test_the_release_turns_sigma_upside_down_and_softens() -> None:
 
 
 def test_acceptance_is_what_two_gaussians_share() -> None:
-    out = speculate(SHIFTED, ContinuousSampling(steps=2, last=150, sampler="ddim"))
+    out = speculate(SHIFTED, ContinuousSampling(steps=2, last_timestep=150, sampler="ddim"))
     apart = (out.ratio.p.mean - out.ratio.q.mean).abs() / out.ratio.p.std
     shared = (2 * torch.special.ndtr(-apart / 2)).flatten()
     accepted = out.accepted.double()

@@ -86,7 +86,10 @@ def test_rows_behind_a_cache_equal_rows_of_whole_texts(kind: str, method: str, v
 DRAWN: dict[str, object] = {"mode": "sample", "verdict": "ratio"}
 TOGETHER: list[tuple[str, dict[str, object]]] = [
     *(("blockwise", {"rule": r, "steps": 2, "mode": "sample"}) for r in ("confidence", "greedy", "static", "dynamic")),
-    *(("s2d2", v) for v in (DRAWN, {"router": "bandit", "estimator": "random"}, {"router": "span", "edit": 0.2})),
+    *(
+        ("s2d2", v)
+        for v in (DRAWN, {"router": "bandit", "estimator": "random"}, {"router": "span", "edit_threshold": 0.2})
+    ),
     ("simsd", DRAWN),
     *(("psd", LONG | {"policy": "greedy", "row_cost": cost}) for cost in (0.0, 0.1)),
     *((method, LONG) for method in ("lopa", "ete-style", "fdm-style")),

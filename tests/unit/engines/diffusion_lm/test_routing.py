@@ -14,7 +14,7 @@ CPU = torch.device("cpu")
 
 
 def settings(**values: object) -> routing.RouterSettings:
-    return make_config(routing.RouterSettings, {"block": "4", "estimator": "power", "cost": 0.0, **values})
+    return make_config(routing.RouterSettings, {"block": "4", "estimator": "power", "verification_cost": 0.0, **values})
 
 
 def view(
@@ -90,7 +90,7 @@ def test_a_router_decides_at_its_threshold(values: dict[str, object], confidence
 def test_scores_are_expected_drafts_less_the_cost(scoring: str, cost: float, confident: int, score: float) -> None:
     seen = view([1.0, 0.5], confident)
     decision = routing.route(
-        settings(router="score", scoring=scoring, cost=cost), seen, routing.initial_state(settings(), CPU)
+        settings(router="score", scoring=scoring, verification_cost=cost), seen, routing.initial_state(settings(), CPU)
     )
     assert float(decision.signals()["score"]) == score
     assert float(decision.signals()["expected_accepted"]) == 1.5

@@ -39,7 +39,7 @@ def test_edits_are_confident_and_change_something() -> None:
 @pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
 @pytest.mark.parametrize("mode", ["greedy", "sample"])
 def test_a_threshold_of_one_is_ordinary_decoding(kind: str, mode: str) -> None:
-    off = finish(edited_job(kind=kind, edit=1.0, mode=mode, seed=1))
+    off = finish(edited_job(kind=kind, edit_threshold=1.0, mode=mode, seed=1))
     plain = finish(edited_job("blockwise", kind=kind, mode=mode, rule="dynamic", steps=4, seed=1))
     assert off.output.tokens == plain.output.tokens
     assert len(off.steps) == len(plain.steps)
@@ -48,7 +48,7 @@ def test_a_threshold_of_one_is_ordinary_decoding(kind: str, mode: str) -> None:
 @pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
 def test_tokens_are_edited_while_a_block_fills_and_when_it_is_full(kind: str) -> None:
-    trace = finish(edited_job(kind=kind, edit=0.1, mode="sample", length=32))
+    trace = finish(edited_job(kind=kind, edit_threshold=0.1, mode="sample", length=32))
     repaired = [step.call.mode for step in trace.steps if Fate.EDITED in step.fate]
     assert {"draft", "edit"} <= set(repaired)
     assert MASK not in trace.output.tokens
@@ -59,7 +59,7 @@ def test_tokens_are_edited_while_a_block_fills_and_when_it_is_full(kind: str) ->
 
 @pytest.mark.parametrize("passes", [0, 2, 16])
 def test_a_full_block_is_read_until_a_pass_edits_nothing(passes: int) -> None:
-    trace = finish(edited_job(edit=0.1, mode="sample", passes=passes))
+    trace = finish(edited_job(edit_threshold=0.1, mode="sample", max_edit_passes=passes))
     runs: list[list[bool]] = [[]]
     for step in trace.steps:
         if step.call.mode == "edit":
@@ -72,13 +72,15 @@ def test_a_full_block_is_read_until_a_pass_edits_nothing(passes: int) -> None:
 
 
 def test_a_block_that_needs_no_repair_costs_one_more_pass() -> None:
-    trace = finish(edited_job(edit=0.999))
+    trace = finish(edited_job(edit_threshold=0.999))
     blocks = {step.signals["block"] for step in trace.steps}
     assert sum(step.call.mode == "edit" for step in trace.steps) == len(blocks)
 
 
 def test_what_is_behind_the_end_stays_open() -> None:
-    traces = [finish(edited_job(seed=seed, mode="sample", edit=0.5, block="8", threshold=1.0)) for seed in range(6)]
+    traces = [
+        finish(edited_job(seed=seed, mode="sample", edit_threshold=0.5, block="8", threshold=1.0)) for seed in range(6)
+    ]
     assert any(END in trace.output.tokens[:-1] for trace in traces)
     for trace in traces:
         if END in trace.output.tokens:

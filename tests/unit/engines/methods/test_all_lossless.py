@@ -56,7 +56,7 @@ def test_ordinary_decoding_draws_the_joint(length: int, vocabulary: int) -> None
 @pytest.mark.parametrize("initial", ["random", "uniform", "repeat-left", "left-argmax"])
 @pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
 def test_scd_is_lossless(coupling: str, initial: str) -> None:
-    assert error("scd", Table(4, 2, seed=1), coupling=coupling, initial=initial, window=THREE_DRAFTS) < EXACT
+    assert error("scd", Table(4, 2, seed=1), coupling=coupling, initial_drafts=initial, window=THREE_DRAFTS) < EXACT
 
 
 @pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
@@ -77,13 +77,13 @@ def test_the_same_noise_is_lossless(coupling: str) -> None:
 )
 def test_scd_is_lossless_on_larger_tables(coupling: str, length: int, vocabulary: int, window: int) -> None:
     table = Table(length, vocabulary, seed=2)  # uniform guesses leave the fewest branches
-    assert error("scd", table, coupling=coupling, initial="uniform", window=window) < EXACT
+    assert error("scd", table, coupling=coupling, initial_drafts="uniform", window=window) < EXACT
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
 def test_mixtures_are_lossless(coupling: str) -> None:
-    values = {"coupling": coupling, "alpha": 0.5, "initial": "uniform", "window": THREE_DRAFTS}
+    values = {"coupling": coupling, "alpha": 0.5, "initial_drafts": "uniform", "window": THREE_DRAFTS}
     length = 3 if coupling == "gumbel" else 4  # a race has many more branches
     assert error("scd", Table(length, 2, seed=3), **values) < EXACT
 
@@ -91,7 +91,7 @@ def test_mixtures_are_lossless(coupling: str) -> None:
 @pytest.mark.slow
 def test_alpha_zero_is_speculative_jacobi_decoding() -> None:
     table = Table(4, 2, seed=4)
-    shared = {"window": THREE_DRAFTS, "initial": "left-argmax"}
+    shared = {"window": THREE_DRAFTS, "initial_drafts": "left-argmax"}
     plain = exact_distribution(decoder("scd", table, coupling="none", **shared), table.forward, LIVE["scd"])
     mixed = exact_distribution(decoder("scd", table, coupling="maximal", alpha=0, **shared), table.forward, LIVE["scd"])
     assert largest_error(plain, mixed) < EXACT
@@ -99,18 +99,21 @@ def test_alpha_zero_is_speculative_jacobi_decoding() -> None:
 
 @pytest.mark.slow
 def test_a_group_of_one_is_lossless() -> None:
-    assert error("gsd", Table(4, 2, seed=5), group=0, window=THREE_DRAFTS, initial="left-argmax") < EXACT
+    assert error("gsd", Table(4, 2, seed=5), group=0, window=THREE_DRAFTS, initial_drafts="left-argmax") < EXACT
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("ends", "expected"), [("cut", 0.125), ("clamp", 0.108)])
 def test_groups_change_the_distribution(ends: str, expected: float) -> None:
-    table, values = Table(3, 3, seed=5), {"group": 1, "likeness": 0.5, "window": 3, "initial": "left-argmax"}
-    assert total_variation("gsd", table, **values, ends=ends) == pytest.approx(expected, abs=1e-3)
+    table, values = (
+        Table(3, 3, seed=5),
+        {"group": 1, "max_prob_difference": 0.5, "window": 3, "initial_drafts": "left-argmax"},
+    )
+    assert total_variation("gsd", table, **values, at_ranking_ends=ends) == pytest.approx(expected, abs=1e-3)
 
 
 def defect(**values: object) -> float:
-    return error("scd", Table(4, 2, seed=6), **{"window": THREE_DRAFTS, "initial": "uniform", **values})
+    return error("scd", Table(4, 2, seed=6), **{"window": THREE_DRAFTS, "initial_drafts": "uniform", **values})
 
 
 # Window -> initial guesses -> total variation from ordinary decoding, enumerated. With two drafts one can wait to the
@@ -125,7 +128,7 @@ STALE = {
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("window", "initial"), [(window, initial) for window in STALE for initial in STALE[window]])
 def test_the_stale_distribution_of_the_release_is_biased(window: int, initial: str) -> None:
-    values = {"coupling": "maximal", "stale": True, "window": window, "initial": initial}
+    values = {"coupling": "maximal", "reuse_old_probs": True, "window": window, "initial_drafts": initial}
     tv = total_variation("scd", Table(4, 2, seed=6), **values)
     assert tv == pytest.approx(STALE[window][initial], abs=1e-4 if STALE[window][initial] else EXACT)
     note = METHODS["scd"].deviation(make_config(scd.Config, values))
@@ -134,7 +137,7 @@ def test_the_stale_distribution_of_the_release_is_biased(window: int, initial: s
 
 @pytest.mark.slow
 def test_free_redraws_are_stored_with_the_distribution_they_come_from() -> None:
-    values = {"coupling": "maximal", "stale": True, "alpha": 0}
+    values = {"coupling": "maximal", "reuse_old_probs": True, "alpha": 0}
     assert defect(**values) < EXACT
     assert METHODS["scd"].deviation(make_config(scd.Config, values)) == ""
 
@@ -153,7 +156,7 @@ def test_two_verdicts_on_one_draft_are_caught(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("key", [lambda _, draw, __: draw.iteration, lambda _, __, position: position])
 def test_sharing_a_coin_is_caught(key: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Enumerator, "_key", key)
-    table, values = Table(4, 2, seed=6), {"coupling": "maximal", "window": THREE_DRAFTS, "initial": "uniform"}
+    table, values = Table(4, 2, seed=6), {"coupling": "maximal", "window": THREE_DRAFTS, "initial_drafts": "uniform"}
     probs = enumeration.exact_distribution(decoder("scd", table, **values), table.forward)
     assert largest_error(probs, table.joint()) > WRONG
 
@@ -169,7 +172,7 @@ def test_reusing_gumbel_noise_for_the_residual_is_caught(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Enumerator, "categorical", shared)
     table = Table(3, 3, seed=6)  # with two tokens the residual holds but one, whatever the noise
-    assert error("scd", table, coupling="gumbel", window=THREE_DRAFTS, initial="left-argmax") > WRONG
+    assert error("scd", table, coupling="gumbel", window=THREE_DRAFTS, initial_drafts="left-argmax") > WRONG
 
 
 def test_dropping_a_draft_for_what_it_is_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

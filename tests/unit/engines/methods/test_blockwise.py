@@ -58,7 +58,7 @@ def test_blocks_are_decoded_as_a_loop_without_caches_does(
             assert text(trace.output.tokens) == wanted
             assert len(trace.steps) == plain.passes
             if carries:
-                apart = finish(job(model, prompt, method, **blocks, **values, carry=False))
+                apart = finish(job(model, prompt, method, **blocks, **values, reuse_store_pass=False))
                 left_off += text(apart.output.tokens) != wanted
     assert left_off or not carries, "carrying makes no difference here: nothing is tested"
 

@@ -28,7 +28,7 @@ from traces import dumps, loads
 from traces.schema import Fate, Step, Trace
 
 CPU = torch.device("cpu")
-QUICK = {"steps": 4, "last": 150}
+QUICK = {"steps": 4, "last_timestep": 150}
 
 
 def fields(shape: tuple[int, int], target: Weights, small: Weights | None = None) -> tuple[ToyField, ToyField]:
@@ -60,7 +60,7 @@ def many(count: int, **values: object) -> Tensor:
     return torch.tensor(sample_tokens([changed(first, sample=i) for i in range(count)]), dtype=torch.float64)
 
 
-DRAFTS = {"gamma": 3, "prefill": 0, "steps": 3}
+DRAFTS = {"gamma": 3, "prefill_share": 0, "steps": 3}
 SAMPLES = 400
 
 
@@ -68,10 +68,10 @@ SAMPLES = 400
 @pytest.mark.parametrize(
     "values",
     [
-        {"tied": 2},
-        {"tied": 0, "align": False},
-        {"tied": 1, "prefill": 0.25, "gamma": 8},
-        {"method": "cspd-block", "prefill": 0.25, "gamma": 8},
+        {"coupled_steps": 2},
+        {"coupled_steps": 0, "same_noise_paths": False},
+        {"coupled_steps": 1, "prefill_share": 0.25, "gamma": 8},
+        {"method": "cspd-block", "prefill_share": 0.25, "gamma": 8},
         {"method": "cspd-block", "verdict": "maximal"},
     ],
     ids=["tied", "not aligned", "pre-filled", "whole path, pre-filled", "maximal"],
@@ -89,7 +89,7 @@ def test_ordinary_decoding_follows_the_target_and_drafts_alone_do_not() -> None:
     model, small = fields(SHAPE, CHAIN, OTHER)
     assert misfit(many(SAMPLES, method="continuous", model=model))[0] < 1.9
     assert misfit(many(SAMPLES, method="continuous", model=small))[0] > 10
-    assert misfit(many(SAMPLES, method="continuous", model=model, parallel=math.prod(SHAPE)))[0] > 10
+    assert misfit(many(SAMPLES, method="continuous", model=model, tokens_per_step=math.prod(SHAPE)))[0] > 10
 
 
 def keep_what_follows_a_rejection(mask: Tensor) -> Tensor:
@@ -115,14 +115,14 @@ def plain_draws(ratio: DensityRatio, *_: Any) -> Any:
 def test_defects_are_caught(method: str, module: Any, name: str, defect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, name, defect)
     model, small = fields(SHAPE, CHAIN, OTHER)
-    values: dict[str, object] = {"tied": 0} if method == "cspd" else {"method": method}
+    values: dict[str, object] = {"coupled_steps": 0} if method == "cspd" else {"method": method}
     assert misfit(many(SAMPLES, model=model, small=small, **values, **DRAFTS))[0] > 3
 
 
 @pytest.mark.parametrize("method", DRAFTING)
-@pytest.mark.parametrize(("values", "fate"), [({"gamma": 0}, Fate.SAMPLED), ({"prefill": 1.0}, Fate.PREFILLED)])
+@pytest.mark.parametrize(("values", "fate"), [({"gamma": 0}, Fate.SAMPLED), ({"prefill_share": 1.0}, Fate.PREFILLED)])
 def test_without_drafts_it_is_ordinary_decoding_bit_for_bit(values: dict[str, object], fate: Fate, method: str) -> None:
-    one = job(method, **{"prefill": 0, **values})
+    one = job(method, **{"prefill_share": 0, **values})
     trace = finish(one)
     assert trace.output.tokens == finish(job("continuous")).output.tokens
     assert {each for step in trace.steps for each in step.fate} == {fate}
@@ -133,7 +133,7 @@ def test_without_drafts_it_is_ordinary_decoding_bit_for_bit(values: dict[str, ob
 @pytest.mark.parametrize("method", EXACT)
 @pytest.mark.parametrize(("gamma", "prefill"), [(3, 0.0), (5, 0.0), (8, 0.25)])
 def test_a_target_that_drafts_for_itself_keeps_everything(method: str, gamma: int, prefill: float) -> None:
-    trace = finish(job(method, drafter="itself", gamma=gamma, prefill=prefill))
+    trace = finish(job(method, drafter="itself", gamma=gamma, prefill_share=prefill))
     assert trace.summary.acceptance == 1
     alone = round(prefill * CELLS)
     verified = [step for step in trace.steps if step.call.role == "target"]
@@ -167,7 +167,7 @@ def path_pairs(trace: Trace) -> list[tuple[Any, Any, int]]:
 
 @pytest.mark.parametrize("method", DRAFTING)
 def test_every_judged_draft_has_its_paths_and_no_other_entry(method: str) -> None:
-    trace = finish(job(method, gamma=5, seed=1, tries=200))
+    trace = finish(job(method, gamma=5, seed=1, max_tries=200))
     for step in trace.steps:
         recorded = [pair is not None for pair in step.paths or (None,) * len(step.position)]
         assert recorded == [fate.judged for fate in step.fate]
@@ -175,7 +175,7 @@ def test_every_judged_draft_has_its_paths_and_no_other_entry(method: str) -> Non
 
 
 def test_paths_end_at_draft_and_target_and_say_how_far_apart_they_are() -> None:
-    trace = finish(job(gamma=5, tied=0))
+    trace = finish(job(gamma=5, coupled_steps=0))
     onto = projection_plane(torch.zeros(3, dtype=torch.float64))
     for pair, step, i in path_pairs(trace):
         assert len(pair.draft) == QUICK["steps"] + 1
@@ -189,9 +189,12 @@ def test_paths_end_at_draft_and_target_and_say_how_far_apart_they_are() -> None:
 
 
 def test_paths_start_apart_without_alignment_and_meet_where_steps_are_tied() -> None:
-    apart = path_pairs(finish(job(gamma=5, tied=0, align=False)))
+    apart = path_pairs(finish(job(gamma=5, coupled_steps=0, same_noise_paths=False)))
     assert min(pair.distance_squared[0] for pair, *_ in apart) > 0.01
-    assert any(0 in pair.distance_squared[1:] for pair, *_ in path_pairs(finish(job(gamma=5, tied=3, last=0))))
+    assert any(
+        0 in pair.distance_squared[1:]
+        for pair, *_ in path_pairs(finish(job(gamma=5, coupled_steps=3, last_timestep=0)))
+    )
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 8, 16])
@@ -210,7 +213,8 @@ def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() ->
 
     def run(gamma: int, method: str) -> tuple[float, float, set[int]]:
         values = {
-            "method": method, "drafter": "itself", "gamma": gamma, "prefill": 0.0, "tries": 50, "steps": 2, "last": 0
+            "method": method, "drafter": "itself", "gamma": gamma, "prefill_share": 0.0, "max_tries": 50,
+            "steps": 2, "last_timestep": 0
         }  # fmt: skip
         traces = run_batch([job(seed=seed, model=model, **values) for seed in range(30)])
         x = torch.tensor([trace.output.tokens for trace in traces], dtype=torch.float64)

@@ -131,7 +131,7 @@ def test_always_verifying_causally_draws_the_distribution_of_block_size_one(shif
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("values", [{"sub_block": "1"}, {"carry": False}, {"block": "4", "sub_block": "2"}])
+@pytest.mark.parametrize("values", [{"sub_block": "1"}, {"reuse_store_pass": False}, {"block": "4", "sub_block": "2"}])
 @pytest.mark.parametrize("shift", [False, True])
 def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: bool, values: dict[str, object]) -> None:
     assert (
@@ -150,7 +150,7 @@ def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: boo
         ({"tempering": 0.5}, "raised to a power"),
         ({"router": "span"}, "whose drafts are not verified"),
         ({"steps": 1}, "fill in more by confidence"),
-        ({"edit": 0.4}, "are replaced"),
+        ({"edit_threshold": 0.4}, "are replaced"),
         ({"verdict": "match"}, "only if it is the likeliest token"),
     ],
 )
@@ -210,7 +210,7 @@ def test_without_tempering_left_everything_passes() -> None:
 
 @pytest.mark.slow
 def test_the_verifier_sees_edits() -> None:
-    trace = finish(job(edit=0.1, model=tiny_diffusion_lm(seed=2), mode="sample", verdict="ratio", length=32))
+    trace = finish(job(edit_threshold=0.1, model=tiny_diffusion_lm(seed=2), mode="sample", verdict="ratio", length=32))
     edited = [step for step in trace.steps if Fate.EDITED in step.fate]
     assert edited
     assert {step.call.mode for step in edited} <= {"draft", "edit"}

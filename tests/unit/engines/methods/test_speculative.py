@@ -49,10 +49,10 @@ def test_it_is_lossless(drafter: str, values: dict[str, Any]) -> None:
     [
         ("ar", {}),
         ("speculative", {"gamma": 3}),
-        ("scd", {"window": 3, "coupling": "maximal", "initial": "left-argmax"}),
-        ("scd", {"window": 3, "coupling": "gumbel", "initial": "left-argmax"}),
-        ("scd", {"window": 3, "coupling": "none", "initial": "left-argmax"}),
-        ("gsd", {"window": 3, "group": 0, "initial": "left-argmax"}),
+        ("scd", {"window": 3, "coupling": "maximal", "initial_drafts": "left-argmax"}),
+        ("scd", {"window": 3, "coupling": "gumbel", "initial_drafts": "left-argmax"}),
+        ("scd", {"window": 3, "coupling": "none", "initial_drafts": "left-argmax"}),
+        ("gsd", {"window": 3, "group": 0, "initial_drafts": "left-argmax"}),
     ],
     ids=str,
 )
@@ -65,7 +65,11 @@ def test_a_text_ends_where_ordinary_decoding_ends_it(method: str, values: dict[s
 
 
 SAME_NOISE: tuple[tuple[str, dict[str, object]], ...] = (
-    *(("scd", {"coupling": c, "initial": i}) for c in ("none", "maximal", "gumbel") for i in ("random", "uniform")),
+    *(
+        ("scd", {"coupling": c, "initial_drafts": i})
+        for c in ("none", "maximal", "gumbel")
+        for i in ("random", "uniform")
+    ),
     *(("speculative", {"drafter": drafter}) for drafter in ("small", "lookup", "itself")),
 )
 

@@ -29,7 +29,8 @@ def job(method: str, model: Model = TOY, seed: int = 0, prompt: str = "", **valu
 
 
 COUPLINGS = [
-    {"coupling": c, "initial": i} for c, i in (("none", "random"), ("maximal", "uniform"), ("gumbel", "repeat-left"))
+    {"coupling": c, "initial_drafts": i}
+    for c, i in (("none", "random"), ("maximal", "uniform"), ("gumbel", "repeat-left"))
 ]
 
 

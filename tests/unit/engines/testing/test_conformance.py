@@ -129,8 +129,8 @@ def test_whatever_is_biased_is_labelled_so(name: str) -> None:
 def test_few_tries_are_labelled_biased() -> None:
     for name in ("cspd", "cspd-block"):
         assert claims(METHODS[name], {})
-        assert not claims(METHODS[name], {"tries": 1})
-    assert not proof(subject(METHODS["cspd-block"], {"tries": 1})).holds
+        assert not claims(METHODS[name], {"max_tries": 1})
+    assert not proof(subject(METHODS["cspd-block"], {"max_tries": 1})).holds
 
 
 @dataclass
@@ -237,7 +237,7 @@ def test_branches_that_cannot_be_walked_prove_nothing() -> None:
 
 def test_a_bias_that_shows_at_three_drafts_is_seen() -> None:
     """Short settings must not turn a biased method into a lossless one."""
-    values = {"coupling": "maximal", "stale": True, "initial": "uniform"}
+    values = {"coupling": "maximal", "reuse_old_probs": True, "initial_drafts": "uniform"}
     assert not claims(METHODS["scd"], values)
     assert broken(METHODS["scd"], **values) == {}
     assert list(broken(replace(METHODS["scd"], deviation=no_deviation), **values)) == [CLAIM]

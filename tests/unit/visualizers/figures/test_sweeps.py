@@ -160,7 +160,7 @@ class TestGathering:
     def test_the_setting_is_the_wanted_or_the_only_one(self) -> None:
         one = read_rows([row("a", "A", {"gamma": gamma}) for gamma in (3, 4)])
         assert swept(one, None) == swept(one, "gamma") == "gamma"
-        assert swept(ROWS, "cost") == "cost"
+        assert swept(ROWS, "verification_cost") == "verification_cost"
         for rows, setting, problem in (
             (ROWS, None, "2 vary; choose one of block, cost"),
             (ROWS, "router", "'router' does not vary; choose one of"),

@@ -97,7 +97,7 @@ def test_both_shares_and_the_tries_are_counted() -> None:
 
 
 def test_the_setting_with_most_values_is_the_axis() -> None:
-    runs = [with_config(RUN, gamma=gamma, align=align) for align in (True, False) for gamma in (4, 2, 8)]
+    runs = [with_config(RUN, gamma=gamma, same_noise_paths=align) for align in (True, False) for gamma in (4, 2, 8)]
     setting, groups = swept(runs) or ("", {})
     assert setting == "gamma"
     assert [list(sweep) for sweep in groups.values()] == [[2, 4, 8], [2, 4, 8]]

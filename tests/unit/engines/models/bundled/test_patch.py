@@ -34,7 +34,7 @@ from traces.labels import is_baseline, method_name
 from traces.schema import ModelCard, Trace
 
 CPU = torch.device("cpu")
-QUICK = {"steps": 3, "last": 200, "gamma": 6, "prefill": 0.0}
+QUICK = {"steps": 3, "last_timestep": 200, "gamma": 6, "prefill_share": 0.0}
 
 
 def awake(network: torch.nn.Module, seed: int) -> Any:
@@ -161,7 +161,7 @@ def test_a_mar_that_drafts_for_itself_keeps_everything(method: str) -> None:
 @pytest.mark.parametrize("parallel", [1, 5])
 def test_tokens_of_a_step_see_what_was_there_before_it_and_nothing_else(parallel: int) -> None:
     model = patch(0, "masked")
-    run_job = job(model, PROMPT, "continuous", parallel=parallel, guidance=2.0)
+    run_job = job(model, PROMPT, "continuous", tokens_per_step=parallel, guidance=2.0)
     session = model.open_session([run_job.task], True)
     network, order = MaskedPatchTransformer.forward, torch.tensor(run_job.task.canvas.order)
     labels = torch.tensor([run_job.task.conditions, (-1, -1)])
@@ -177,7 +177,7 @@ def test_tokens_of_a_step_see_what_was_there_before_it_and_nothing_else(parallel
 
 
 def test_masked_generation_takes_a_pass_for_several_tokens_and_is_said_to_be_lossy() -> None:
-    trace = finish(job(patch(0, "masked"), PROMPT, "continuous", parallel=10))
+    trace = finish(job(patch(0, "masked"), PROMPT, "continuous", tokens_per_step=10))
     assert trace.summary.forwards == 15  # of 144 tokens
     assert "Lossy: the tokens of a step are drawn without seeing each other." in trace.note
     assert method_name(trace) == "Masked generation"
@@ -188,7 +188,7 @@ def test_masked_generation_takes_a_pass_for_several_tokens_and_is_said_to_be_los
 
 def test_a_causal_model_refuses_several_tokens_per_step() -> None:
     with pytest.raises(ConfigError, match="parallel: 10 tokens per step need a model that decodes in any order"):
-        finish(job(patch(0), PROMPT, "continuous", parallel=10))
+        finish(job(patch(0), PROMPT, "continuous", tokens_per_step=10))
 
 
 def test_pictures_of_any_order_lie_as_those_in_raster_order() -> None:

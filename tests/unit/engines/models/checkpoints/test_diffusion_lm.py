@@ -366,7 +366,7 @@ def test_openpangu_is_decoded_in_sub_blocks_by_other_methods_and_as_a_causal_mod
 
 def test_llada2_repairs_its_text_as_released(tmp_path: Path) -> None:
     model = load(write(tmp_path / "it", "llada2_moe"))
-    run_job = job(model, "editing", length=LENGTH, block="8", threshold=0.5, edit=0.4)
+    run_job = job(model, "editing", length=LENGTH, block="8", threshold=0.5, edit_threshold=0.4)
     compare(run_job, released("llada2_moe", model), 8, 0.5, edit=0.4)
     assert sum(fate.value == "edited" for step in Run(run_job) for fate in step.fate) > 1
 

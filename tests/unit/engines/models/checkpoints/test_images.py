@@ -203,7 +203,7 @@ def test_a_vqgan_inside_a_checkpoint_is_anoles(home: Path, tmp_path: Path, monke
 @pytest.mark.parametrize("method", ["continuous", "cspd", "cspd-block", "cspd-release"])
 def test_cspd_draws_from_the_folder_to_pixels(home: Path, family: str, method: str) -> None:
     model, small = (loading.load(home / name) for name in (family, f"{family}-small"))
-    settings = {"steps": 4, "guidance": 3.0} | ({} if method == "continuous" else {"gamma": 3, "prefill": 0.0})
+    settings = {"steps": 4, "guidance": 3.0} | ({} if method == "continuous" else {"gamma": 3, "prefill_share": 0.0})
     config, prompt = make_config(METHODS[method].config, settings), "a boot" if family == "harmon" else "207"
     trace = finish(Job(METHODS[method], model, prompt, config, drafter=None if method == "continuous" else small))
     assert loads(dumps(trace)) == trace and trace.summary.complete
@@ -293,7 +293,7 @@ def test_xar_draws_cells_or_tokens_and_takes_no_settings_of_diffusion_heads(home
         cells.make_task("1", make_config(METHODS["cspd"].config, {"sampler": "ddim"}))
     with pytest.raises(ValueError, match="'cat' is not an ImageNet class; give a number from 0 to 999"):
         cells.make_task("cat", None)
-    settings = {"steps": 4, "gamma": 3, "prefill": 0.0, "drafter": "itself"}
+    settings = {"steps": 4, "gamma": 3, "prefill_share": 0.0, "drafter": "itself"}
     trace = finish(Job(METHODS["cspd"], cells, "1", make_config(METHODS["cspd"].config, settings)))
     assert [fate.value for fate in trace.steps[-1].fate] == ["accepted"] * 3 + ["bonus"]
 
