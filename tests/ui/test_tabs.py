@@ -69,7 +69,7 @@ def test_the_first_stop_leads_to_the_form_and_terms_are_one(page: Page) -> None:
 
 
 def test_results_that_are_late_leave_no_panel_blank(page: Page) -> None:
-    """The initial state of Compare and Learn is tested in test_demo_page.py."""
+    """The initial state of Compare and Learn is tested in test_run_page.py."""
     open_tab(page, "Choose")
     page.route("**/queue/join*", lambda route: None)  # no answer comes
     page.locator("#results > button").click()

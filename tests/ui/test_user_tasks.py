@@ -1,4 +1,4 @@
-"""Visitors with a question each, and how many clicks an answer takes; test_demo_compare.py walks with an author."""
+"""Visitors with a question each, and how many clicks an answer takes; test_compare_page.py walks with an author."""
 
 import re
 from collections.abc import Iterator
