@@ -29,6 +29,19 @@ TABLES: Final[Mapping[str, Sequence[str]]] = SHOWN["tables"]
 """Benchmark -> fields that are shown of its rows."""
 _TOKENS: Final = ("tokens_per_verification", "fewer_target_passes", "nfe_ratio", "fewer_passes")
 """Fields with the tokens that one pass of the target gives, the first that a row has; ordinary decoding gives one."""
+_GROUPS: Final = (
+    "model",
+    "decoder",
+    "drafter",
+    "verdict",
+    "sampling",
+    "family",
+    "method",
+    "setting",
+    "tokens",
+    "tokens_per_step",
+)
+"""Fields that make up a decoder in a table; of its other settings the fastest and the slowest are shown."""
 _MET: Final = {True: ": met", False: ": **missed**", None: ""}
 
 
@@ -178,12 +191,23 @@ def section(name: str, result: Record) -> str:
         claims = [claim for claim in claims if claim["target"] is not None]
     parts = [f"`{result['command']}`: {origin(result)}."]
     if name in TABLES:
-        cells = [[_cell(row.get(field), field) for field in TABLES[name]] for row in rows]
+        cells = [[_cell(row.get(field), field) for field in TABLES[name]] for row in fastest_and_slowest(rows, name)]
         heads = [COLUMNS.get(field, (field, ""))[0] for field in TABLES[name]]
         parts.append(table(heads, [row for row in cells if row[-1]]))
     if claims:
         parts.append(table(["figure", "measured", "target", "details"], map(_claim, claims)))
     return "\n\n".join(parts)
+
+
+def fastest_and_slowest(rows: Sequence[Record], name: str) -> list[Record]:
+    """Return the rows with the largest and the smallest last column among those of the same decoder, in their order."""
+    last = TABLES[name][-1]
+    groups: dict[tuple[object, ...], list[Record]] = {}
+    for row in rows:
+        if row.get(last) is not None:
+            groups.setdefault(tuple(row.get(field) for field in _GROUPS), []).append(row)
+    shown = {id(pick(group, key=lambda row: row[last])) for group in groups.values() for pick in (min, max)}
+    return [row for row in rows if id(row) in shown]
 
 
 def _cell(value: Any, field: str) -> str:

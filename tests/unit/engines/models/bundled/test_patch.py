@@ -187,7 +187,7 @@ def test_masked_generation_takes_a_pass_for_several_tokens_and_is_said_to_be_los
 
 
 def test_a_causal_model_refuses_several_tokens_per_step() -> None:
-    with pytest.raises(ConfigError, match="parallel: 10 tokens per step need a model that decodes in any order"):
+    with pytest.raises(ConfigError, match="tokens_per_step: 10 tokens per step need a model that decodes in any order"):
         finish(job(patch(0), PROMPT, "continuous", tokens_per_step=10))
 
 
