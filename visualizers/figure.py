@@ -78,7 +78,7 @@ class Figure(FigureText):
     takes_step: bool = False
     """Whether the figure shows one moment of the run, so that `step` matters."""
     whole_run: bool = False
-    """Whether it shows the whole_run run if no step is given, instead of a step that it chooses."""
+    """Whether it shows the whole run if no step is given, instead of a step that it chooses."""
     panel_width: int | None = None
     """Pixels that a trace takes in a file, for figures whose panels keep their shape; the others fill the width."""
 

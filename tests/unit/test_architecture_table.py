@@ -1,0 +1,177 @@
+"""The table "To add …" of ARCHITECTURE.md: what it tells a reader to edit is where each kind of thing is."""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+from typer.testing import CliRunner
+
+from analysis.hardware import DEVICES, SIZES, presets
+from benchmarks import report
+from benchmarks.claims import papers
+from benchmarks.claims.__main__ import PAPERS
+from demo.components import settings_form
+from demo.components.experiment import ExperimentPanel
+from demo.jobs.experiment import EXPERIMENTS
+from draftscope import experiments
+from draftscope.cli.main import app, main
+from engines.methods import METHODS
+from engines.models.bundled import catalog
+from engines.models.checkpoints import families
+from engines.protocol import Decision
+from engines.settings import settings
+from traces.files import ROOT
+from traces.measures import MEASURES
+from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
+
+TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## To add …")[2].partition("\n## ")[0]
+ROWS = {cells[1].strip(): cells[2] for line in TEXT.splitlines()[4:] if len(cells := line.split("|")) > 3}
+
+
+def modules(folder: str) -> set[str]:
+    return {path.stem for path in (ROOT / folder).glob("[a-z]*.py")}
+
+
+def named(file: str, names: Iterable[str]) -> bool:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    return [name for name in names if not re.search(rf"\b{name}\b", text)] == []
+
+
+def methods() -> None:
+    decoders = {method.decode.__module__.rpartition(".")[2] for method in METHODS.values()}
+    assert decoders <= modules("engines/methods") and named("engines/methods/__init__.py", decoders)
+    assert {path.stem for path in (ROOT / "docs" / "methods").glob("*.md")} >= METHODS.keys()
+
+
+def a_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every setting of every method has a control and is in the list of the command line."""
+    assert main(["list"]) == 0
+    listed = capsys.readouterr().out
+    with gr.Blocks():
+        for method in METHODS.values():
+            of_method = settings_form.settings_for(method)
+            assert {*settings_form.build(of_method).of} == {setting.name for setting in of_method}
+            assert {setting.name for setting in settings(method.config)} == {
+                each.name for each in fields(method.config)
+            }
+            assert all(re.search(rf"\b{setting.name}\b", listed) for setting in of_method), method.name
+
+
+def figures() -> None:
+    every_figure = {**FIGURES, **SWEEP_FIGURES, **TIMING_FIGURES}
+    drawn = {figure.drawing.__module__ for figure in every_figure.values()}
+    names = {module.rpartition(".")[2] for module in drawn if module.startswith("visualizers.figures.")}
+    assert len(names) > 10 and named("visualizers/__init__.py", names)
+    listed = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    assert [name for name in every_figure if f"`{name}`" not in listed] == []
+
+
+def checkpoints() -> None:
+    assert len(families.CHECKPOINTS) > 10
+    loaders = modules("engines/models/checkpoints") | modules("engines/models/checkpoints/images")
+    assert {"diffusion_lm", "causal_lm", "harmon"} <= loaders
+
+
+def bundled_models() -> None:
+    listed = json.loads((ROOT / "assets" / "models" / "MANIFEST.json").read_text(encoding="utf-8"))
+    for module in catalog.OURS:
+        assert ROOT.joinpath(*module.split(".")).with_suffix(".py").is_file(), module
+    commands = {entry["command"].split()[2] for entry in listed.values()}
+    for module in commands:
+        path = ROOT.joinpath(*module.split("."))
+        assert path.with_suffix(".py").is_file() or path.is_dir(), module
+
+
+def measures() -> None:
+    assert {"tv", "score"} <= MEASURES.keys() and {"measures", "step_measures"} <= {
+        each.name for each in fields(Decision)
+    }
+
+
+def experiments_of_the_page() -> None:
+    assert EXPERIMENTS.keys() == tomllib.loads((ROOT / "demo/jobs/experiment.toml").read_text("utf-8")).keys()
+    assert ExperimentPanel.__module__ == "demo.components.experiment"
+
+
+def schedulers() -> None:
+    assert {"Executor", "Processes"} <= {*dir(experiments)} and {"ResultStore", "JsonlStore"} <= {*dir(experiments)}
+
+
+def commands() -> None:
+    groups = {group.name: group.typer_instance for group in app.registered_groups if group.typer_instance}
+    callbacks = [info.callback for part in (app, *groups.values()) for info in part.registered_commands]
+    found = {callback.__module__ for callback in callbacks if callback}
+    assert len(callbacks) > 15 and {module.rpartition(".")[0] for module in found} == {"draftscope.cli"}
+    for name in groups:
+        assert CliRunner().invoke(app, [str(name), "--help"]).exit_code == 0
+
+
+def controls() -> None:
+    for page in ("watch", "compare", "choose", "learn"):
+        assert "from demo.components" in (ROOT / "demo" / "pages" / f"{page}.py").read_text("utf-8"), page
+
+
+def devices() -> None:
+    for file, function in (
+        ("models/devices", "resolve"),
+        ("runtime/stage_timer", "synchronize"),
+        ("models/memory", "free"),
+    ):
+        assert function in (ROOT / "engines" / f"{file}.py").read_text("utf-8"), file
+
+
+def hardware() -> None:
+    assert {one["name"] for one in presets()["devices"]} == DEVICES.keys()
+    assert {one["name"] for one in presets()["sizes"]} == SIZES.keys()
+
+
+def conclusions() -> None:
+    assert {"scd", "s2d2", "psd", "cspd"} <= {*dir(papers)} and {"SCD", "S2D2", "PSD", "SimSD", "CSpD"} == PAPERS.keys()
+
+
+def benchmarks() -> None:
+    sections = {name for names in report.SECTIONS.values() for name in names}
+    assert modules("benchmarks") >= {name for name in sections if not name.endswith("_h100")} - {"cspd"}
+    assert report.TABLES.keys() <= sections
+
+
+CHECKS: dict[str, Callable[..., Any]] = {
+    "a method": methods,
+    "a setting": a_setting,
+    "a figure": figures,
+    "a checkpoint": checkpoints,
+    "a model that ships": bundled_models,
+    "a number per token or step": measures,
+    "an experiment of the page": experiments_of_the_page,
+    "a way to schedule or store many runs": schedulers,
+    "a command": commands,
+    "a control of the page": controls,
+    "a device": devices,
+    "hardware to predict for": hardware,
+    "a published conclusion": conclusions,
+    "a benchmark": benchmarks,
+}
+
+
+def test_every_row_has_a_check_and_names_files() -> None:
+    assert ROWS.keys() == CHECKS.keys()
+    for kind, cell in ROWS.items():
+        paths = [span for span in re.findall(r"`([^`]+)`", cell) if "/" in span]
+        assert paths, kind
+        assert [path for path in paths if not (ROOT / path.partition("NAME")[0]).exists()] == [], kind
+        assert all(Path(path).suffix in (".py", ".md", ".json", ".toml", "") for path in paths)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CHECKS if kind != "a setting"])
+def test_the_row_is_true(kind: str) -> None:
+    CHECKS[kind]()
+
+
+def test_a_setting_needs_one_field(capsys: pytest.CaptureFixture[str]) -> None:
+    a_setting(capsys)
