@@ -171,7 +171,7 @@ def _clocked(clock: str) -> dict[str, Any]:
     return {"clock": "computed", "machine": machine} if machine else {}
 
 
-_NOTHING: Final = "There is no run to export yet; press Run, choose a recording or tick runs under Compare."
+_NOTHING: Final = "There is no run to export yet; press Run, choose a recording or select runs under Compare."
 
 Extra = Callable[[Update], Mapping[str, bytes]]
 """Further files, from the values of the page."""

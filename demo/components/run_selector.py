@@ -1,4 +1,4 @@
-"""The tray on the page: chips to tick, yours first, recorded ones by method in a drawer."""
+"""The tray on the page: chips to select, yours first, recorded ones by method in a drawer."""
 
 import re
 from typing import Any, Final
@@ -39,7 +39,7 @@ const show = () => {
   const recorded = groups.filter((one) => !one.own).flatMap(({ chips }) => chips);
   const [count, there] = [recorded.length, recorded.filter(({ id }) => chosen.includes(id)).length];
   const own = groups.filter((one) => one.own).map(group);
-  const summary = build('summary', {}, `Recorded runs (${count}${there ? `, ${there} ticked` : ''})`);
+  const summary = build('summary', {}, `Recorded runs (${count}${there ? `, ${there} selected` : ''})`);
   const drawer = build('details', {}, summary);
   drawer.append(build('div', { class: 'drawer' }, ...groups.filter((one) => !one.own).map(group)));
   summary.addEventListener('click', () => { open = !drawer.open; });
@@ -100,7 +100,7 @@ label .asked { overflow: hidden; white-space: nowrap; text-overflow: ellipsis; }
 
 
 def tray_box(value: dict[str, Any], **options: Any) -> gr.HTML:
-    """The component; the event `choose` carries the ids that are ticked, in the order of ticking."""
+    """The component; the event `choose` carries the ids that are selected, in this order."""
     return component(value, _SCRIPT, _STYLE, **options)
 
 
@@ -116,8 +116,8 @@ def dropped(event: gr.EventData) -> str:
     return run
 
 
-def ticked(event: gr.EventData) -> list[str]:
-    """The ids that the page says are ticked, each once. Raises gr.Error for anything else than a list of ids."""
+def selected_ids(event: gr.EventData) -> list[str]:
+    """The ids of the selected runs, each once. Raises gr.Error for anything else than a list of ids."""
     chosen = event.chosen
     sound = isinstance(chosen, list) and len(chosen) <= _MAX_TICKS
     if not sound or not all(isinstance(one, str) and _TICK.fullmatch(one) for one in chosen):

@@ -86,7 +86,7 @@ def comparison_table(traces: Sequence[Trace], machine: Machine | None = None) ->
     words = (
         f"Baseline: {base.name[:1].lower()}{base.name[1:]}."
         if baseline
-        else (f"Baseline: {base.name}, the first that is ticked; tick ordinary decoding to compare with that.")
+        else (f"Baseline: {base.name}, the first selected run; select ordinary decoding to compare with it.")
     )
     best = _BEST if _SAVED in heads else ""
     means = " Of several seeds, means ± standard errors." if len(traces) > len(groups) else ""

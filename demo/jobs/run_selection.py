@@ -70,7 +70,7 @@ class SelectableRun:
         if self.request is None:
             raise ConfigError(
                 f"runs: {self.title} ({self.note}) came as a file whose model or settings are not here, so it cannot "
-                f"be decoded {how}; untick it."
+                f"be decoded {how}; deselect it."
             )
         return self.request
 
@@ -155,7 +155,7 @@ def comparison_error(chosen: Sequence[SelectableRun]) -> str:
     if len(chosen) > MAX_SELECTED:
         return f"{len(chosen)} runs are selected and at most {MAX_SELECTED} can be compared: deselect one first."
     if idle := [entry for entry in chosen if not entry.passes]:
-        return f"{idle[0].title} ({idle[0].note}) has no forward pass, so it has no clock to share: untick it."
+        return f"{idle[0].title} ({idle[0].note}) has no forward pass, so it has no clock to share: deselect it."
     kinds = list(dict.fromkeys(entry.kind for entry in chosen))
     if len(kinds) > 1:
         first, second = (_KINDS.get(kind, kind) for kind in kinds[:2])

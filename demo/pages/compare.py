@@ -1,4 +1,4 @@
-"""Compare: a tray of runs; those that are ticked share one clock, and every figure takes the set."""
+"""Compare: a tray of runs; the selected ones share one clock, and every figure takes the set."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from demo.components.experiment import FigureView, GridView, SeedTableView
 from demo.components.export import ZipDownload
 from demo.components.figure import FigureChooser
 from demo.components.run_buttons import StartStop, progress_notice
-from demo.components.run_selector import dropped, ticked, tray_box
+from demo.components.run_selector import dropped, selected_ids, tray_box
 from demo.components.viewer import comparison_message, trace_viewer
 from demo.components.widgets import data_table, notice, notice_box
 from demo.jobs.beside import baseline_first, comparison_table, files
@@ -57,9 +57,9 @@ _PLAY: Final = "play"
 _GRID: Final = "grid"
 """Id of the tab with the grid."""
 _STOPPED: Final = (
-    "Stopped: {} of the {} runs were not decoded, and the others are ticked. The button goes on with them."
+    "Stopped: {} of the {} runs were not decoded, and the others are selected. The button continues with them."
 )
-_NONE: Final = "No run is ticked. Tick two or more to compare them."
+_NONE: Final = "No run is selected. Select two or more to compare them."
 _PRESS_RUN: Final = "() => document.getElementById('run').click()"
 
 
@@ -99,7 +99,7 @@ class ComparePage:
             zipping: dict[str, Any] = {"variant": "primary", "size": "sm", "scale": 0, "min_width": 220}
             self.export = gr.Button("Export .zip: figures and data", **zipping, visible=False, elem_id="tray-zip")
         self.out = ZipDownload(site, "tray")
-        self.costs = data_table("What the ticked runs took", elem_id="tray-costs")
+        self.costs = data_table("Cost of the selected runs", elem_id="tray-costs")
         with gr.Tabs(overflow_behavior="wrap") as self.views:
             with gr.Tab("Play", id=_PLAY):
                 self.viewer = trace_viewer("compare-viewer")
@@ -175,7 +175,7 @@ class ComparePage:
         return self.chooser.offer(values[self.set].traces(), values, request)
 
     def play_row(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
-        """Play the runs of a row of the grid side by side; what is ticked has the same settings as before."""
+        """Play the runs of a row of the grid side by side; the selected runs have the same settings as before."""
         entries = self.grid.selected_row(values, event)
         added = values[self.tray].with_run(entries).added
         return {
@@ -204,12 +204,12 @@ class ComparePage:
         """Apply a selection, or show why these runs cannot be compared and keep the previous one."""
         tray: RunSelection = values[self.tray]
         known = self._by_id | {entry.id: entry for entry in tray.added}
-        wanted = ticked(event)
+        wanted = selected_ids(event)
         chosen = tuple(known[one] for one in wanted if one in known and known[one].path.exists())
-        missing = "A run that was ticked is no longer here: run it or open its file again."
+        missing = "A run that was selected is no longer here: run it or open its file again."
         if wrong := missing if len(chosen) < len(wanted) else comparison_error(chosen):
             box = chips(self.recorded, tray, wanted)
-            return {self.box: box, self.problem: notice("error", wrong, "Not ticked.")}
+            return {self.box: box, self.problem: notice("error", wrong, "Not selected.")}
         update = self._show_selection(RunSelection(tray.added, chosen), values, request)
         return update | {self.box: chips(self.recorded, update[self.tray], wanted)}
 
@@ -232,7 +232,7 @@ class ComparePage:
         for run in runs:
             if isinstance(run, str) and run != FILE and run not in addresses:
                 raise ConfigError(
-                    f"compare: {format_value(run)} is not here, or not any more; tick runs under Compare."
+                    f"compare: {format_value(run)} is not here, or not any more; select runs under Compare."
                 )
         grid: Update = {self.views: gr.Tabs(selected=_GRID), **self.grid.fill(address)} if address.seeds else {}
         return {
@@ -287,7 +287,7 @@ class ComparePage:
         return update
 
     def _show_selection(self, tray: RunSelection, values: Update, request: gr.Request) -> Update:
-        """The tray, and the other pages speak of the ticked runs from now on."""
+        """The tray, and the other pages use the selected runs from now on."""
         update = self._show(tray, values, request)
         return update | ({self.site.shown: update[self.set]} if update[self.set].paths else {})
 

@@ -89,7 +89,7 @@ def write_zip(
     names = [f"traces/{name}.json.gz" if options.traces else "" for name in runs]
     files = dict(options.extra)
     files |= {file: compress(dumps(trace), mtime=0) for file, trace in zip(names, traces, strict=True) if file}
-    _check(files, options, "leave the traces out, or tick fewer runs")  # before anything is printed
+    _check(files, options, "leave the traces out, or select fewer runs")  # before anything is printed
     files |= _printed(dict(zip(stems, drawn, strict=True)), preset, options.theme, report)
     files |= {f"{name}.csv": as_csv(figure).encode() for name, figure in zip(stems, drawn, strict=True)}
     files["caption.txt"] = caption(list(zip(stems, chosen, drawn, strict=True)), traces, names).encode()

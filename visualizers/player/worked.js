@@ -178,7 +178,7 @@ class Worked {
   showVerdict() {
     const { moment, rule } = this;
     const drawDecided = moment.drawDecided;
-    const title = drawDecided ? ["The verdict, by a ", this.term("uniform")] : ["The verdict"];
+    const title = drawDecided ? ["The verdict, by a ", this.term("uniform", "uniform draw")] : ["The verdict"];
     if (!rule) return this.fillPart("verdict", title, make("p", {}, waitingInWords(moment)));
     this.coin.hidden = !drawDecided;
     say(this.says, String(rule.says ?? ""));

@@ -92,7 +92,8 @@ def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(
 @pytest.mark.slow
 def test_a_zip_that_would_be_too_large_is_refused_before_printing(unprinted: list[ImageJob], tmp_path: Path) -> None:
     target = tmp_path / "runs.zip"
-    with pytest.raises(BundleError, match=r"zip: .* \d+\.\d MB, more than .* leave the traces out, or tick fewer runs"):
+    message = r"zip: .* \d+\.\d MB, more than .* leave the traces out, or select fewer runs"
+    with pytest.raises(BundleError, match=message):
         write_zip(RUNS, target, options=ZipOptions(max_bytes=1000))
     assert unprinted == [] and list(tmp_path.iterdir()) == []
     write_zip(RUNS, target, figures=["race"], options=ZipOptions(max_bytes=200_000, traces=False))

@@ -76,7 +76,7 @@ class TestGrid:
             columns()
         with pytest.raises(ConfigError, match="have 5 different settings"):
             columns(*(other(window=window) for window in (2, 3, 4, 5, 6)))
-        with pytest.raises(ConfigError, match=r"came as a file .* untick it"):
+        with pytest.raises(ConfigError, match=r"came as a file .* deselect it"):
             columns(RUN, replace(SHORT, method="theirs"))
 
     def test_rows_are_prompts_by_seeds(self) -> None:
@@ -225,7 +225,7 @@ class TestSeeds:
         (planned, *_) = seeds_experiment([run], 2).runs()
         assert (planned.request.method, planned.request.seed, planned.config["window"]) == ("scd", 0, 8)
         (foreign,) = entries(replace(RUN, method="somebody's"))
-        for chosen, problem in (([], "runs: none is selected"), ([foreign], "runs: somebody's .* untick it")):
+        for chosen, problem in (([], "runs: none is selected"), ([foreign], "runs: somebody's .* deselect it")):
             with pytest.raises(ConfigError, match=problem):
                 repeated_runs(chosen)
 

@@ -57,7 +57,7 @@ def test_what_cannot_stand_together_or_is_to_be_minded_is_said() -> None:
     empty = replace(SHORT, steps=())
     assert comparison_error([entry(SHORT), entry(LONG)]) == ""
     assert "decodes a picture, another a text" in comparison_error([entry(SHORT), entry(text)])
-    assert "has no forward pass, so it has no clock to share: untick it" in comparison_error(
+    assert "has no forward pass, so it has no clock to share: deselect it" in comparison_error(
         [entry(SHORT), entry(empty)]
     )
     assert comparison_error([entry(SHORT)] * (MAX_SELECTED + 1)).startswith(
@@ -128,7 +128,7 @@ def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Pa
     assert rows[1]["saved_at_best_percent"] == ""
     assert r"=1+1 \& {[}b{]}\textbar{}c" in table["files"]["runs.tex"] and r"\[b\]\|c" in table["files"]["runs.md"]
     first = comparison_table([LONG, SHORT])
-    assert first["more"].startswith("Baseline: MC-SJD, window 16, the first that is ticked")
+    assert first["more"].startswith("Baseline: MC-SJD, window 16, the first selected run")
     # the runs that the page speaks of are ticked on opening, ordinary decoding first
     recorded = page.recorded["Picture: Toy raster, 16x16 grey levels"]
     shown = CurrentTraces(tuple(entry.path for entry in reversed(recorded)), "a recorded run")
