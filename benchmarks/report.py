@@ -30,18 +30,12 @@ TABLES: Final[Mapping[str, Sequence[str]]] = SHOWN["tables"]
 _TOKENS: Final = ("tokens_per_verification", "fewer_target_passes", "nfe_ratio", "fewer_passes")
 """Fields with the tokens that one pass of the target gives, the first that a row has; ordinary decoding gives one."""
 _GROUPS: Final = (
-    "model",
-    "decoder",
-    "drafter",
-    "verdict",
-    "sampling",
-    "family",
-    "method",
-    "setting",
-    "tokens",
-    "tokens_per_step",
+    *("model", "decoder", "drafter", "verdict", "sampling", "family", "method", "setting"),
+    *("kind", "guidance", "tokens", "tokens_per_step"),
 )
 """Fields that make up a decoder in a table; of its other settings the fastest and the slowest are shown."""
+_SPEEDS: Final = ("faster_median", "time_ratio")
+"""Fields with the speed over ordinary decoding, the first that a row has."""
 _MET: Final = {True: ": met", False: ": **missed**", None: ""}
 
 
@@ -125,7 +119,7 @@ def headlines(results: Mapping[str, Record]) -> str:
 
 def _headline(line: Headline, rows: Sequence[Record]) -> list[str]:
     rows, ordinary = [row for row in rows if line.row.items() <= row.items()], rows[0]
-    speeds = {_first(row, ("faster_median", "time_ratio")): row for row in rows}
+    speeds = {_first(row, _SPEEDS): row for row in rows}
     slowest, fastest = min(speeds), max(speeds)
     row = speeds[fastest]
     quality = (
@@ -200,8 +194,8 @@ def section(name: str, result: Record) -> str:
 
 
 def fastest_and_slowest(rows: Sequence[Record], name: str) -> list[Record]:
-    """Return the rows with the largest and the smallest last column among those of the same decoder, in their order."""
-    last = TABLES[name][-1]
+    """Return the fastest and the slowest row of each decoder; in tables without speeds, by the last column."""
+    last = next((field for field in _SPEEDS if field in TABLES[name]), TABLES[name][-1])
     groups: dict[tuple[object, ...], list[Record]] = {}
     for row in rows:
         if row.get(last) is not None:

@@ -46,6 +46,16 @@ def current_settings(method: object, config: Mapping[str, T]) -> dict[str, T]:
     return {renamed.get(name, name): value for name, value in config.items()}
 
 
+def original_settings(method: object, config: Mapping[str, T]) -> dict[str, T]:
+    """Return the settings of a run with their first names, from which the keys of results are made.
+
+    >>> original_settings("scd", {"initial_drafts": "random", "window": 16})
+    {'initial': 'random', 'window': 16}
+    """
+    first = {new: old for old, new in RENAMED_SETTINGS.items()} if method in METHODS_WITH_RENAMED_SETTINGS else {}
+    return {first.get(name, name): value for name, value in config.items()}
+
+
 def current_formula(method: object, formula: str) -> str:
     """Return the formula of a rule with the present names of settings.
 

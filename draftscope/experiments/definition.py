@@ -11,6 +11,7 @@ from engines.protocol import Family
 from engines.runtime.driver import Job
 from engines.runtime.run_request import RunRequest, read_method
 from engines.settings import ConfigError, Value, config_values, format_value
+from traces.setting_names import original_settings
 
 T = TypeVar("T")
 PromptLike: TypeAlias = str | Sequence[Mapping[str, str]]
@@ -213,7 +214,7 @@ class Experiment:
             arm=arm,
             request=request,
             config=config,
-            key=digest([model, method, config, what, request.seed, *runner]),
+            key=digest([model, method, original_settings(method, config), what, request.seed, *runner]),
             problem=problems.first + index,
             order=order,
             repeats=self.repeats,

@@ -178,7 +178,9 @@ def off(mode: Mode, plane: ToyMixtureConfig) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plane", [PLAIN, ToyMixtureConfig(variance=1.2, shift=0.4, steps=4, align=False)], ids=str)
+@pytest.mark.parametrize(
+    "plane", [PLAIN, ToyMixtureConfig(variance=1.2, shift=0.4, steps=4, same_noise_paths=False)], ids=str
+)
 def test_exact_tokens_follow_the_target_as_its_own_do(plane: ToyMixtureConfig) -> None:
     assert abs(off("vanilla", plane)) < 4
     assert abs(off("exact", plane)) < 4

@@ -50,7 +50,9 @@ def drafts(sampling: ContinuousSampling, tokens: Gaussians, count: int) -> tuple
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"temperature": 0.8}, {"sampler": "ddim"}, {"sampler": "ddim", "eta": 0.4}, {"first": 999}], ids=str
+    "values",
+    [{}, {"temperature": 0.8}, {"sampler": "ddim"}, {"sampler": "ddim", "eta": 0.4}, {"first_timestep": 999}],
+    ids=str,
 )
 def test_one_gaussian_draws_and_weighs_what_its_head_does(values: dict[str, Any]) -> None:
     sampling = ContinuousSampling(**{"steps": 7, **values})

@@ -162,7 +162,7 @@ class TestGathering:
         assert swept(one, None) == swept(one, "gamma") == "gamma"
         assert swept(ROWS, "verification_cost") == "verification_cost"
         for rows, setting, problem in (
-            (ROWS, None, "2 vary; choose one of block, cost"),
+            (ROWS, None, "2 vary; choose one of block, verification_cost"),
             (ROWS, "router", "'router' does not vary; choose one of"),
             (one[:1], None, "none varies"),
         ):
