@@ -21,6 +21,9 @@ from engines.models.sessions.causal import SlotCache
 
 Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes K and V [n, H, T, D] of a pass and gives all that may be seen."""
+Product = Literal["qkv", "out", "gate", "up", "down"]
+Addition = Callable[[Product, Tensor, Tensor], None]
+"""Adds to the rows [P, out] of a product in place what an adapter makes of its inputs [P, in]."""
 Then = Literal["none", "swish", "mul", "add"]
 """Post-operation of a product, in oneDNN's terms: nothing, its SiLU, or its product or sum with other numbers."""
 _ROTATIONS: Final = ("default", "linear", "llama3")
@@ -65,7 +68,7 @@ class FastDecoder(nn.Module):
         """Data type of the computations."""
         return cast(torch.dtype, self._norm.dtype)
 
-    def forward(
+    def forward(  # noqa: PLR0913  # those of transformers, and two more
         self,
         input_ids: Int[Tensor, "n T"] | None = None,
         inputs_embeds: Float[Tensor, "n T W"] | None = None,
@@ -73,11 +76,13 @@ class FastDecoder(nn.Module):
         attention_mask: Float[Tensor, "n 1 T S"] | None = None,
         past_key_values: Cache | None = None,
         taps: Sequence[int] = (),
+        additions: Sequence[Addition] = (),
         **_: object,
     ) -> States:
         """Run the decoder, as `LlamaModel.forward` with `causal_mask`.
 
-        Positions are required; `taps` are layer indices from 0, rising.
+        Positions are required; `taps` are layer indices from 0, rising; `additions` are those of an adapter, one for
+        each layer, or none.
         """
         x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         assert x is not None
@@ -85,7 +90,7 @@ class FastDecoder(nn.Module):
         rows, tapped = self.linear.padded(x.reshape(-1, shape[-1])), []
         for i, layer in enumerate(self.layers):
             remember: Remember = (lambda k, v: (k, v)) if past_key_values is None else past_key_values.layers[i].update
-            rows = layer(rows, turn, attention_mask, remember)
+            rows = layer(rows, turn, attention_mask, remember, add=additions[i] if additions else None)
             if i in taps:
                 tapped.append(rows[: shape[0] * shape[1]].view(shape))
         last = (normed(rows, self._min_length) * self._norm)[: shape[0] * shape[1]].view(shape)
@@ -150,9 +155,12 @@ class LeanCausalLM(nn.Module):
         positions = torch.arange(start, start + count, device=input_ids.device)
         past_key_values.advance(count)
         states = self.model(input_ids, None, positions[None], causal_mask(start, positions), past_key_values, taps)
-        rows = states.last_hidden_state[0, -logits_to_keep:]
-        logits = self._head(self._head.padded(rows))[None, : len(rows)]
+        logits = self.logits(states.last_hidden_state[0, -logits_to_keep:])[None]
         return States(states.last_hidden_state, states.tapped, logits)
+
+    def logits(self, states: Float[Tensor, "R W"]) -> Float[Tensor, "R V"]:
+        """Return the head's logits for last hidden states."""
+        return self._head(self._head.padded(states))[: len(states)]
 
 
 def causal_mask(start: int, positions: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"] | None:
@@ -277,22 +285,39 @@ class LeanLayer:
         mask: Float[Tensor, "n 1 T S"] | None,
         remember: Remember,
         inputs: Tensor | None = None,
+        add: Addition | None = None,
     ) -> Float[Tensor, "P W"]:
-        """Return the states after the layer; its attention projects the normalised states, or other `inputs` [P, I]."""
+        """Return the states after the layer; its attention projects the normalised states, or other `inputs` [P, I].
+
+        With `add`, which an adapter has, products have no post-operations before it.
+        """
         (n, T), (heads, stored) = turn.shape[:2], self.heads
         both = heads + stored
-        mixed = self.qkv(normed(rows, self.min_length) if inputs is None else inputs)[: n * T].view(
-            n, T, both + stored, -1
-        )
+        inputs = normed(rows, self.min_length) if inputs is None else inputs
+        product = self.qkv(inputs)
+        if add is not None:
+            add("qkv", inputs, product)
+        mixed = product[: n * T].view(n, T, both + stored, -1)
         qk = mixed[:, :, :both]
         if self.scale is not None:
             qk = qk * (self.scale / torch.hypot(torch.linalg.vector_norm(qk, dim=-1, keepdim=True), self.least_head))
         turned = torch.view_as_real(torch.view_as_complex(qk.unflatten(-1, (-1, 2))) * turn).flatten(-2).transpose(1, 2)
         keys, values = remember(turned[:, heads:], mixed[:, :, both:].transpose(1, 2))
         seen = _attend(turned[:, :heads], keys, values, mask)
-        rows = self.out(self.out.padded(seen.transpose(1, 2).reshape(n * T, -1)), "add", rows)
+        heads_joined = self.out.padded(seen.transpose(1, 2).reshape(n * T, -1))
+        rows = self.out(heads_joined, "add", rows)
+        if add is not None:
+            add("out", heads_joined, rows)
         between = normed(rows, self.min_length)
-        return self.down(self.up(between, "mul", self.gate(between, "swish")), "add", rows)
+        if add is None:
+            return self.down(self.up(between, "mul", self.gate(between, "swish")), "add", rows)
+        gate, up = self.gate(between), self.up(between)
+        add("gate", between, gate)
+        add("up", between, up)
+        inner = F.silu(gate) * up
+        rows = self.down(inner, "add", rows)
+        add("down", inner, rows)
+        return rows
 
 
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Float[Tensor, "n H T D"]:
@@ -314,14 +339,14 @@ def laid_out(layer: Any, config: Any, linear: type[Linear]) -> LeanLayer:
     epsilon, width, head_dim = config.rms_norm_eps, config.hidden_size, attention.head_dim
     root, before, post_norm = width**0.5, layer.input_layernorm.weight, layer.post_attention_layernorm.weight
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
-    q, k = (_paired(one.weight, head_dim) for one in parts[:2])
+    q, k = (paired(one.weight, head_dim) for one in parts[:2])
     biases = None
     if attention.q_proj.bias is not None:
-        biases = torch.cat([*(_paired(one.bias, head_dim) for one in parts[:2]), attention.v_proj.bias])
+        biases = torch.cat([*(paired(one.bias, head_dim) for one in parts[:2]), attention.v_proj.bias])
     scale = None
     if hasattr(attention, "q_norm"):
         norms = zip((attention.q_norm, attention.k_norm), (q, k), strict=True)
-        scale = torch.cat([_paired(one.weight, head_dim).expand(len(of) // head_dim, -1) for one, of in norms])
+        scale = torch.cat([paired(one.weight, head_dim).expand(len(of) // head_dim, -1) for one, of in norms])
     return LeanLayer(
         heads=(len(q) // head_dim, len(k) // head_dim),
         qkv=linear(torch.cat([q, k, attention.v_proj.weight]) * before * root, biases),
@@ -345,7 +370,7 @@ def least_of(width: int, epsilon: float, like: Tensor) -> Tensor:
     return torch.tensor((width * epsilon) ** 0.5, dtype=like.dtype, device=like.device)
 
 
-def _paired(weight: Tensor, head_dim: int) -> Tensor:
+def paired(weight: Tensor, head_dim: int) -> Tensor:
     """Rows of every head in the order 0, D/2, 1, D/2 + 1, ...: what a rotation turns together lies side by side."""
     halves: Tensor = weight.detach().unflatten(0, (-1, 2, head_dim // 2))
     return halves.transpose(1, 2).flatten(0, 2)
