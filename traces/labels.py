@@ -23,6 +23,7 @@ NAMES: Final[tuple[tuple[str, Mapping[str, str], str], ...]] = (
     ("cspd-block", {}, "CSpD, whole paths"),
     ("cspd-release", {}, "CSpD as released"),
     ("s2d2", {}, "S2D2"),
+    ("self-spec", {}, "Self-speculation in one pass"),
     ("editing", {}, "Token editing"),
     ("simsd", {}, "SimSD"),
     ("psd", {}, "PSD"),

@@ -27,7 +27,11 @@ PAPERS: Final[Sequence[tuple[str, Sequence[str], str]]] = (
     ("Classical", ("speculative", "ar"), "A small model drafts, a large one verifies; or nothing is drafted."),
     ("SCD (arXiv 2510.24211)", ("scd", "gsd"), "Pictures and videos: a model verifies its own drafts, many in a pass."),
     ("CSpD (arXiv 2411.11925)", ("cspd", "cspd-block", "cspd-release", "continuous"), "A small model drafts vectors."),
-    ("S2D2 (arXiv 2603.25702)", ("s2d2", "blockwise", "editing"), "Text by blocks: a model verifies its own drafts."),
+    (
+        "S2D2 (arXiv 2603.25702)",
+        ("s2d2", "self-spec", "blockwise", "editing"),
+        "Text by blocks: a model verifies its own drafts.",
+    ),
     ("PSD (arXiv 2605.15609)", ("psd", "lopa", "ete-style", "fdm-style"), "Text by blocks: drafts side by side."),
     ("SimSD (arXiv 2606.02544)", ("simsd",), "Text by blocks: a small model drafts, a large one verifies."),
 )

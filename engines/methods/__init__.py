@@ -20,6 +20,7 @@ from engines.methods import (
     psd,
     s2d2,
     scd,
+    self_spec,
     simsd,
     speculative,
 )
@@ -65,6 +66,9 @@ METHODS: Final[dict[str, Method]] = {
         Method("s2d2", "S2D2", "diffusion-lm", s2d2.Config, s2d2.decode,
                "a block-diffusion model drafts, and verifies itself with blocks of one token", "arXiv 2603.25702",
                s2d2.deviation, s2d2.PRESETS, explanations=rules.self_verified),
+        Method("self-spec", "Self-speculation in one pass", "diffusion-lm", self_spec.Config, self_spec.decode,
+               "one network verifies drafts and makes the next ones in the same pass", "arXiv 2507.11851",
+               no_deviation, explanations=rules.self_drafted),
         Method("editing", "Token editing", "diffusion-lm", editing.Config, editing.decode,
                "reveals tokens early and repairs them later", "", editing.deviation, editing.PRESETS,
                explanations=rules.edited),

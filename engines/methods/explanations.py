@@ -44,6 +44,11 @@ def judged(config: Any) -> tuple[Rule, ...]:
     return (NOISE if config.same_noise else RATIO,)
 
 
+def self_drafted(config: Any) -> tuple[Rule, ...]:
+    """Self-speculation in one pass: by a ratio, or by the likeliest token."""
+    return (LIKELIEST if config.mode == "greedy" else RATIO,)
+
+
 def coupled(config: Any) -> tuple[Rule, ...]:
     """Speculative Jacobi decoding: under maximal coupling the verdict counts for all drafts of the window."""
     if config.same_noise or config.coupling != "maximal" or config.alpha < 1:

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from typing_extensions import override
 
-from engines.diffusion_lm.block_sequence import BlockSettings, TextTask, text_canvas
+from engines.diffusion_lm.block_sequence import TextTask, text_canvas
 from engines.models.chat import check_length
 from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
 from engines.models.fast_decoder import Addition, FastDecoder, LeanCausalLM, Product, States, paired
@@ -168,7 +168,6 @@ class BlockLM(CausalText):
     def make_task(self, prompt: str, config: Any) -> Task:
         if isinstance(config, GuidedSampling):
             return super().make_task(prompt, config)
-        assert isinstance(config, BlockSettings)
         if config.size > self.max_block:
             raise ValueError(
                 f"block: {self.card.id} was trained for blocks of at most {self.max_block} tokens, not of "

@@ -129,10 +129,11 @@ def law(prompt: str, vocabulary: int) -> Any:
     return after
 
 
-def error(**values: Any) -> float:
+def error(method: str = "s2d2", **values: Any) -> float:
     """The largest error of the probability of a text, over all branches of runs on the networks."""
-    one = job(prompt="abca", vocabulary=3, **{"length": 3, "mode": "sample", "verdict": "ratio", **values})
-    after, sessions = law("abca", 3), list[Any]()
+    values = {"length": 3, "mode": "sample"} | ({"verdict": "ratio"} if method == "s2d2" else {}) | values
+    one = job(method, "abca", 3, **values)
+    after, sessions, length = law("abca", 3), list[Any](), one.config.length
 
     def make(chance: Any) -> Any:
         sessions[:] = [open_session([one])]
@@ -145,7 +146,7 @@ def error(**values: Any) -> float:
 
     wanted = {
         tokens: prod(float(after(tokens[:i])[token]) for i, token in enumerate(tokens))
-        for tokens in product(range(3), repeat=3)
+        for tokens in product(range(3), repeat=length)
     }
     return largest_error(exact_distribution(make, answer), wanted)
 
@@ -169,3 +170,19 @@ def test_what_is_not_verified_has_another_distribution() -> None:
 def test_a_block_longer_than_trained_is_refused() -> None:
     with pytest.raises(ValueError, match="block: tiny-block was trained for blocks of at most 16 tokens, not of 32"):
         _ = job(block="32").task
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("gamma", "layout"), [(2, "quadratic"), (2, "linear")])
+def test_self_speculation_draws_the_base_models_distribution(gamma: int, layout: str) -> None:
+    assert error("self-spec", layout=layout, gamma=gamma, length=4) < CLOSE
+
+
+def test_self_speculation_writes_the_greedy_text_in_fewer_passes() -> None:
+    model, base, *_ = models(8)
+    ordinary = finish(Job(METHODS["ar"], base, "abc", METHODS["ar"].config(length=24, top_k=1), 0))
+    for layout in ("quadratic", "linear"):
+        config = METHODS["self-spec"].config(length=24, layout=layout)
+        trace = finish(Job(METHODS["self-spec"], model, "abc", config, 0))
+        assert trace.output.tokens == ordinary.output.tokens
+        assert trace.summary.forwards <= 24 - trace.summary.accepted
