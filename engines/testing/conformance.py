@@ -12,11 +12,11 @@ from torch import Tensor
 
 from engines.diffusion_lm import masks
 from engines.diffusion_lm.block_request import BlockRequest
-from engines.methods.method import DRAFT_ORDER, POLICY
+from engines.methods.method import DRAFT_ORDER, POLICY, Reference
 from engines.protocol import ForwardRequest, ForwardResult, Session, StageCallback
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from engines.testing.case import ConformanceCase, decoded, same
-from engines.testing.exactness import proof
+from engines.testing.exactness import ExactnessResult, proof
 from traces import dumps, loads
 from traces.replay import canvas_states, replay_steps
 from traces.schema import Milliseconds, Step, Token, Trace
@@ -53,15 +53,22 @@ class DoesNotHoldError(Exception):
     """Error for a violated contract; the message explains the violation."""
 
 
-def check(subject: ConformanceCase, claimed: bool, *, sampled: bool = True) -> Iterator[CheckResult]:
+def check(
+    subject: ConformanceCase, claimed: bool, *, sampled: bool = True, seed: int = 0, counts: bool = False
+) -> Iterator[CheckResult]:
     """Run all checks.
 
     Args:
         subject: Method and models.
         claimed: Whether the method claims to be lossless; then this is proved, as in `proof`.
         sampled: Whether sampled texts are tested as well.
+        seed: Number of the models that the proof uses.
+        counts: Whether the counts of every table, prompt and setting are returned as well.
     """
-    yield from _claim(subject, claimed, sampled)
+    reference = "" if claimed else subject.method.reference(subject.config)
+    is_tested = claimed or bool(reference)
+    prove = partial(proof, subject, sampled=sampled and is_tested, counted=is_tested, seed=seed)
+    yield from _claim(prove, claimed, reference, counts)
     yield from run_contract_checks(subject)
 
 
@@ -80,12 +87,12 @@ def _finding(name: str, run: Callable[[], str | None]) -> CheckResult:
         return CheckResult(name, False, f"no, it raises {type(error).__name__}: {error}")
 
 
-def _claim(subject: ConformanceCase, claimed: bool, sampled: bool) -> Iterator[CheckResult]:
+def _claim(
+    prove: Callable[[], ExactnessResult], claimed: bool, reference: Reference, counts: bool
+) -> Iterator[CheckResult]:
     """The comparison with the method's reference, and what it covered."""
-    reference = "" if claimed else subject.method.reference(subject.config)
     try:
-        is_tested = claimed or bool(reference)
-        proved = proof(subject, sampled=sampled and is_tested, counted=is_tested)
+        proved = prove()
     except Exception as error:  # a custom method may raise anything; that is what is found out
         yield CheckResult(CLAIM, False, f"no, it raises {type(error).__name__}: {error}")
         return
@@ -101,6 +108,8 @@ def _claim(subject: ConformanceCase, claimed: bool, sampled: bool) -> Iterator[C
         yield CheckResult(CLAIM, False, proved.untested)
     else:
         yield CheckResult(CLAIM, True, lossy + proved.message)
+    if counts:
+        yield from (CheckResult(f"drafts of {name}", True, text or "none") for name, text in proved.counts)
     for name in COVERED:
         if text := getattr(proved, name):
             yield CheckResult(COVERED[name], True, text)

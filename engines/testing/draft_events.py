@@ -17,7 +17,7 @@ from engines.protocol import FATE_CODES, CausalRequest, Decision, Decoder
 from traces.schema import Fate
 
 MADE, VERIFIED, ACCEPTED, REJECTED = "made", "verified", "accepted", "rejected"
-ALL_ACCEPTED, BONUS, ENDED = "all of a pass accepted", "followed by a bonus", "ends a text"
+ALL_ACCEPTED, BONUS, ENDED = "all of a pass accepted", "followed by a bonus", "accepted at the end of a text"
 UNLIKELY, LIKELY = "verified where its probability is below 0.1", "verified where its probability is above 0.9"
 BY_POSITION: Final = (MADE, VERIFIED, ACCEPTED, REJECTED)
 OVERALL: Final = (ALL_ACCEPTED, BONUS, ENDED, UNLIKELY, LIKELY)
@@ -164,7 +164,8 @@ def _of_pass(each: _Pass, final: Tensor, gained: int, ends: frozenset[int]) -> I
 def report(events: DraftEvents, positions: int = 4) -> str:
     """Return the occurrences in words, by draft position for the first few."""
     parts = [
-        f"{position}: " + ", ".join(f"{events.count[Event(kind, position)]:,} {kind}" for kind in BY_POSITION)
+        f"draft position {position}: "
+        + ", ".join(f"{events.count[Event(kind, position)]:,} {kind}" for kind in BY_POSITION)
         for position in range(1, min(events.reach, positions) + 1)
     ]
     parts += [f"{kind}: {events.count[Event(kind)]:,}" for kind in OVERALL if events.count[Event(kind)]]

@@ -12,6 +12,14 @@ LEAP = {"policy": "localleap", "acceptance": "strict"}
 VERIFICATION = "engines/sampling/verification.py"
 WHOLE_PATHS = "engines/continuous/block_verification.py"
 COUPLED = "engines/continuous/maximal_coupling.py"
+ONE_ROW_EACH = """LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target"))
+    )
+    p = probs.diagonal().movedim(-1, 0) if config.verifier == "exact" and gamma > 1 else probs
+"""
+ONE_PASS = """LAYOUTS["eq1"](row, drafts, config.rope_copy), "verify", "target"))
+    )
+    p = probs
+"""
 
 LOOKUP = "prompt-lookup"
 MUTANTS = [
@@ -26,11 +34,10 @@ MUTANTS = [
            "verify_drafts(x, 0.9 * q, p[:W]"),
     Mutant("the replacement uses the number of the verdict", LOOKUP, 'DrawKey("residual", iteration, position)',
            'DrawKey("verify", iteration, position)'),
-    Mutant("the last accepted draft is dropped before a bonus", LOOKUP, "done = torch.cat([done, token[:gained]])",
-           "token = token[int(gained > W > 0):]; done = torch.cat([done, token[: gained - int(gained > W > 0)]])"),
-    Mutant("a bonus is written twice", LOOKUP, "done = torch.cat([done, token[:gained]])",
-           "done = torch.cat([done, token[:gained], token[gained - 1 : gained] if gained > W > 0 else token[:0]])"
-           "[: task.length]"),
+    Mutant("the last accepted draft is dropped before a bonus", LOOKUP, "torch.cat([done, token[:gained]]), text",
+           "torch.cat([done, token[: gained - 1 - (gained > W > 0)], token[gained - 1 : gained]]), text"),
+    Mutant("a bonus is written twice", LOOKUP, "torch.cat([done, token[:gained]]), text",
+           "torch.cat([done, token[:gained], token[W : W + (gained > W > 0)]])[: task.length], text"),
     Mutant("the text goes on after an end within drafts", LOOKUP, "gain, end = truncate_at_eos(task, token, r + 1)",
            "gain, end = r + 1, truncate_at_eos(task, token, r + 1)[1]"),
     Mutant("a replacement sampled from the target", "speculative", "torch.zeros_like(position), q, p, chance",
@@ -72,14 +79,14 @@ MUTANTS = [
     Mutant("a replacement sampled from the target", "s2d2", 'sample_residual(x, q, p, chance, at, lost)',
            "sample_residual(x, 0 * q, p, chance, at, lost)", module=VERIFICATION, settings=RATIO),
     Mutant("the ratio is tempered", "s2d2", "chance, names, config.tempering)", "chance, names, 0.9)", settings=RATIO),
-    Mutant("verified by the next position's distribution", "s2d2", "(q, p), config.verdict", "(q, p.roll(1, 0)), config.verdict",
+    Mutant("verified by the next position's distribution", "s2d2", "(q, p), config", "(q, p.roll(1, 0)), config",
            settings=RATIO),
     Mutant("the first draft is not verified", "s2d2", "device=x.device) <= verdict.rejection",
            "device=x.device) <= verdict.rejection.clamp(min=1)", settings=RATIO),
     Mutant("the replacement uses the number of the verdict", "s2d2", 'at = DrawKey("residual"', 'at = DrawKey("verify"',
            module=VERIFICATION, settings=RATIO),
     Mutant("drafts after an end are accepted", "s2d2", "passed &= ends.cumsum(0) == ends", "pass", settings=RATIO),
-    Mutant("verified by the next position's distribution", "s2d2", "(q, p), config.verdict", "(q, p.roll(1, 0)), config.verdict"),
+    Mutant("verified by the next position's distribution", "s2d2", "(q, p), config", "(q, p.roll(1, 0)), config"),
     Mutant("the first draft is not verified", "s2d2", "device=x.device) <= verdict.rejection",
            "device=x.device) <= verdict.rejection.clamp(min=1)"),
     Mutant("a replacement sampled from the target", "simsd", "sample_residual(x, q, p, chance, at, lost)",
@@ -88,8 +95,7 @@ MUTANTS = [
            "verify_in_order(x, (q, p.roll(1, 0)), config", settings=IN_ORDER),
     Mutant("a draft has the distribution of another one", "simsd", "verify_in_order(x, (q, p), config",
            "verify_in_order(x, (q.roll(1, 0), p), config", settings=IN_ORDER),
-    Mutant("drafts are verified in one pass", "simsd", "LAYOUTS[config.verifier](", 'LAYOUTS["eq1"](',
-           settings=IN_ORDER),
+    Mutant("drafts are verified in one pass", "simsd", ONE_ROW_EACH, ONE_PASS, settings=IN_ORDER),
     Mutant("the first draft is not verified", "simsd", "rejection, *final = as_ints(answer)",
            "rejection, *final = as_ints(answer); rejection = max(rejection, 1)", settings=IN_ORDER),
     Mutant("drafts stay where the policy reveals more", "psd",
@@ -98,10 +104,10 @@ MUTANTS = [
            settings=LEAP),
     Mutant("verified by the next row's distribution", "psd", "holds = (token == draft) &",
            "holds = (token.roll(1, 0) == draft) &", settings=LEAP),
-    Mutant("reveals by the distributions before the drafts", "psd", "best, token, passed, chosen, closed, speculated, probs_now = (",
-           "token = token[:1].expand_as(token)\n    best, token, passed, chosen, closed, speculated, probs_now = (", settings=LEAP),
-    Mutant("a rejected path is sampled from the target", "cspd-block", "left, shape = n - 1 - left_at.step, states.shape[1:]",
-           "left, shape = torch.full_like(left_at.step, n - 1), states.shape[1:]", module=WHOLE_PATHS),
+    Mutant("reveals by the distributions before the drafts", "psd", "revealed = chosen | to_device(",
+           "token = probs[0].argmax(-1); revealed = chosen | to_device(", settings=LEAP),
+    Mutant("a rejected path is sampled from the target", "cspd-block", "left, shape = n - 1 - left_at.step,",
+           "left, shape = torch.full_like(left_at.step, n - 1),", module=WHOLE_PATHS),
     Mutant("every path is accepted", "cspd-block", "accept(log_w[-1], chance", "accept(log_w[-1] + 99, chance",
            module=WHOLE_PATHS),
     Mutant("verified by the next position's distributions", "cspd-block", "log_w = log_weights(p, q, states)",
@@ -109,8 +115,8 @@ MUTANTS = [
     Mutant("the first draft is not verified", "cspd-block", "r = coins.rejection[None]",
            "coins = replace(coins, accepted=coins.accepted.index_fill(0, torch.tensor([0]), True)); "
            "r = coins.rejection[None]", module=WHOLE_PATHS),
-    Mutant("a rejected path is sampled from the target", "cspd-block", "accepted = coins < -torch", "accepted = coins > -1 - torch",
-           module=COUPLED, settings={"verdict": "maximal"}),
+    Mutant("a rejected path is sampled from the target", "cspd-block", "accepted = coins < -torch",
+           "accepted = coins > -1 - torch", module=COUPLED, settings={"verdict": "maximal"}),
     Mutant("the last accepted draft is dropped before a bonus", "cspd-block",
            "done, settled, fed = torch.cat([done, token[:count]])",
            "done, settled, fed = torch.cat([done, token[: count - 1 - (count > W)], token[count - 1 : count]])"),
