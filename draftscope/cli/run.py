@@ -170,14 +170,21 @@ def _check_output(path: str) -> None:
         raise ConfigError(f"-o: the folder {str(folder)!r} does not exist; make it first.")
 
 
-def check(method: Method, settings: Settings = None) -> int:
+def check(
+    method: Method,
+    settings: Settings = None,
+    seed: Annotated[
+        int, Option(metavar="N", min=0, max=10**6, help="Number of the tiny models; 0 is the usual set.")
+    ] = 0,
+    counts: Annotated[bool, Option("--counts", help="Also count drafts for every table, prompt and setting.")] = False,
+) -> int:
     """Test on tiny models whether a method keeps its promises."""
     from engines.testing import conformance
     from engines.testing.case import claims, find, subject
 
     found, values = find(method), parse_assignments(settings or [])
     holds = True
-    for finding in conformance.check(subject(found, values), claims(found, values)):
+    for finding in conformance.check(subject(found, values), claims(found, values), seed=seed, counts=counts):
         print(finding, flush=True)
         holds = holds and finding.holds
     return DONE if holds else INVALID

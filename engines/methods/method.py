@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
 from engines.continuous.denoising import ContinuousSampling
 from engines.protocol import Decoder, Family
@@ -10,6 +10,12 @@ from engines.sampling.distributions import Sampling
 from engines.sampling.random_source import RandomSource
 from engines.settings import ConfigError, format_value
 from traces.schema import Rule
+
+Reference: TypeAlias = Literal["", "draft order", "policy"]
+"""What an output that deviates from ordinary decoding still equals: nothing that can be checked; the target's, one
+token at a time in the order of the drafts; that of the method's policy without drafts."""
+DRAFT_ORDER: Final = "draft order"
+POLICY: Final = "policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,8 @@ class Method:
     """Which model drafts under these settings, `small` or `itself`; none where the method asks one model alone."""
     variants: bool = False
     """Whether presets are methods in their own right, so that a run with a preset's settings has its name."""
+    reference: Callable[[Any], Reference] = lambda _: ""
+    """What the output equals under settings that deviate from ordinary decoding."""
 
     def preset(self, name: object) -> Mapping[str, object]:
         """The settings of a preset; raises ConfigError for a name that there is not."""

@@ -15,6 +15,7 @@ from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, Size, TextTask
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag
 from engines.diffusion_lm.graph_calibration import calibrated
+from engines.methods.method import POLICY, Reference
 from engines.protocol import UNUSED_ENTRY, Decision, Decoder, SubDecoder, as_ints, as_probs
 from engines.sampling.random_source import RandomSource
 from engines.settings import SettingInfo
@@ -88,9 +89,14 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """Return how the distribution deviates from block size 1, and the text from that of the policy alone."""
-    fewer = config.depth > 0 and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1
-    reasons = {"drafts may stay where the policy alone would have revealed more at once": fewer}
+    reasons = {"drafts may stay where the policy alone would have revealed more at once": not reference(config)}
     return unmasking.deviation_text(reasons, config.size > 1)
+
+
+def reference(config: Config) -> Reference:
+    """Return whether the text is the policy's."""
+    fewer = config.depth > 0 and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1
+    return "" if fewer else POLICY
 
 
 def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:

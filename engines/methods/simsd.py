@@ -13,6 +13,7 @@ from torch import Tensor
 
 from engines.diffusion_lm.block_sequence import BlockSequence, BlockSettings, PassLayout, Size, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
+from engines.methods.method import DRAFT_ORDER, Reference
 from engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, Decoder, ForwardRequest, SubDecoder, as_ints, as_probs
 from engines.sampling.random_source import DrawKey, RandomSource
 from engines.sampling.verification import divergences, fates, verify_in_order
@@ -85,6 +86,12 @@ def deviation(config: Config) -> str:
     if reasons:
         return f"Not what the target by itself gives: {'; '.join(reasons)}."
     return ANY_ORDER if config.size > 1 else ""
+
+
+def reference(config: Config) -> Reference:
+    """Return what the output equals: where one draft is made a pass, the order is a function of the tokens so far."""
+    in_order = config.draft_threshold == 1 and config.rest == "truncate" and config.verdict == "ratio"
+    return DRAFT_ORDER if in_order and deviation(config) == ANY_ORDER else ""
 
 
 Chosen: TypeAlias = tuple[int, int, Tensor]

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -40,6 +40,8 @@ class ConformanceCase:
     """Drafts, for methods that have another model draft."""
     shortened: frozenset[str] = frozenset()
     """Settings that were not given and are small here."""
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Settings that were given."""
 
     def job(self, seed: int = 0) -> Job:
         """A run; seeds differ in their prompts, too, where the family has prompts."""
@@ -54,7 +56,7 @@ class ConformanceCase:
 
 
 def subject(method: Method, options: Mapping[str, object] | None = None) -> ConformanceCase:
-    """A method under `given` settings, shortened where they leave room; ConfigError or ValueError if refused."""
+    """A method under some settings, shortened where they leave room; ConfigError or ValueError if refused."""
     if method.family not in SHORT:
         raise ConfigError(f"family: {method.family!r} is none; use {', '.join(get_args(Family))}.")
     options = {} if options is None else options
@@ -68,7 +70,7 @@ def subject(method: Method, options: Mapping[str, object] | None = None) -> Conf
     model, small = _models(method.family)
     if getattr(config, "drafter", "") == "mixture":
         small = ToyFieldModel(SMALL, mixed=True)
-    case = ConformanceCase(method, config, model, small, frozenset(short))
+    case = ConformanceCase(method, config, model, small, frozenset(short), options)
     open_session([case.job()])
     case.job().decoder()
     return case

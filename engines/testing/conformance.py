@@ -12,10 +12,11 @@ from torch import Tensor
 
 from engines.diffusion_lm import masks
 from engines.diffusion_lm.block_request import BlockRequest
+from engines.methods.method import DRAFT_ORDER, POLICY, Reference
 from engines.protocol import ForwardRequest, ForwardResult, Session, StageCallback
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from engines.testing.case import ConformanceCase, decoded, same
-from engines.testing.exactness import proof
+from engines.testing.exactness import ExactnessResult, proof
 from traces import dumps, loads
 from traces.replay import canvas_states, replay_steps
 from traces.schema import Milliseconds, Step, Token, Trace
@@ -23,6 +24,16 @@ from traces.schema import Milliseconds, Step, Token, Trace
 BATCH: Final = 3
 SEEDS: Final = 2
 CLAIM: Final = "output distribution equals ordinary decoding's"
+REFERENCES: Final[Mapping[str, str]] = {
+    DRAFT_ORDER: "the target's, one token at a time in the order of the drafts",
+    POLICY: "that of its policy without drafts",
+}
+COVERED: Final = {
+    "tested": "drafts that were tested",
+    "power": "smallest bias that would have been found",
+    "never": "never exercised",
+}
+"""What a proof covered, by field of its result."""
 _CLOSE: Final = 1e-9
 
 
@@ -42,15 +53,22 @@ class DoesNotHoldError(Exception):
     """Error for a violated contract; the message explains the violation."""
 
 
-def check(subject: ConformanceCase, claimed: bool, *, sampled: bool = True) -> Iterator[CheckResult]:
+def check(
+    subject: ConformanceCase, claimed: bool, *, sampled: bool = True, seed: int = 0, counts: bool = False
+) -> Iterator[CheckResult]:
     """Run all checks.
 
     Args:
         subject: Method and models.
         claimed: Whether the method claims to be lossless; then this is proved, as in `proof`.
         sampled: Whether sampled texts are tested as well.
+        seed: Number of the models that the proof uses.
+        counts: Whether the counts of every table, prompt and setting are returned as well.
     """
-    yield _finding(CLAIM, partial(_claim, subject, claimed, sampled))
+    reference = "" if claimed else subject.method.reference(subject.config)
+    is_tested = claimed or bool(reference)
+    prove = partial(proof, subject, sampled=sampled and is_tested, counted=is_tested, seed=seed)
+    yield from _claim(prove, claimed, reference, counts)
     yield from run_contract_checks(subject)
 
 
@@ -69,12 +87,32 @@ def _finding(name: str, run: Callable[[], str | None]) -> CheckResult:
         return CheckResult(name, False, f"no, it raises {type(error).__name__}: {error}")
 
 
-def _claim(subject: ConformanceCase, claimed: bool, sampled: bool) -> str:
-    proved = proof(subject, sampled=sampled)
-    if not claimed:
-        return f"lossy, as declared{', though not where it is this small' if proved.holds else ''}: {proved.message}"
-    expect(proved.holds, f"although the method claims so: {proved.message}")
-    return proved.message
+def _claim(
+    prove: Callable[[], ExactnessResult], claimed: bool, reference: Reference, counts: bool
+) -> Iterator[CheckResult]:
+    """The comparison with the method's reference, and what it covered."""
+    try:
+        proved = prove()
+    except Exception as error:  # a custom method may raise anything; that is what is found out
+        yield CheckResult(CLAIM, False, f"no, it raises {type(error).__name__}: {error}")
+        return
+    if not (claimed or reference):
+        small = ", though not where it is this small" if proved.holds else ""
+        yield CheckResult(CLAIM, True, f"lossy, as declared{small}: {proved.message}")
+        return
+    lossy = f"lossy, as declared, and equal to {REFERENCES[reference]}: " if reference else ""
+    if not proved.holds:
+        yield CheckResult(CLAIM, False, f"no, although the method claims so: {proved.message}")
+        return
+    if proved.untested:
+        yield CheckResult(CLAIM, False, proved.untested)
+    else:
+        yield CheckResult(CLAIM, True, lossy + proved.message)
+    if counts:
+        yield from (CheckResult(f"drafts of {name}", True, text or "none") for name, text in proved.counts)
+    for name in COVERED:
+        if text := getattr(proved, name):
+            yield CheckResult(COVERED[name], True, text)
 
 
 def expect(holds: object, message: str) -> None:

@@ -78,10 +78,17 @@ class _Hashed(dict[tuple[int, ...], Tensor]):
         return self[prefix]
 
 
+def until_end(tokens: tuple[int, ...], ends: Collection[int], mask: int | None = None) -> tuple[int, ...]:
+    """Return a text up to the first of the ids that end one; all of it if anything but masks follows."""
+    index = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
+    return tokens[:index] if mask is None or set(tokens[index:]) <= {mask} else tokens
+
+
 class Table:
     """Causal model whose distributions are sampled once per prefix; `free` makes them independent of the prefix.
 
-    Tables of one seed rank their tokens alike; `sharpness` is their distance from uniform.
+    Tables of one seed rank their tokens alike; `sharpness` is their distance from uniform: at 8, many rows are nearly
+    certain and some are even. A prompt and ids that end texts, which its task may have, change no distribution.
     """
 
     token_space = "table"
@@ -117,12 +124,13 @@ class Table:
         """The distributions [N, V] that ordinary decoding draws these tokens from."""
         return torch.stack([self._rows[tokens[:i]] for i in range(len(tokens))])
 
-    def joint(self) -> dict[tuple[int, ...], float]:
-        """The distribution of ordinary decoding, multiplied out."""
+    def joint(self) -> Distribution:
+        """The distribution of ordinary decoding, multiplied out; a text that ends early is shorter."""
         rows = {prefix: row.tolist() for prefix, row in self._rows.items()}
+        texts = itertools.product(range(self.task.vocab_size), repeat=self.task.length)
         return {
             tokens: prod(rows[tokens[:i]][token] for i, token in enumerate(tokens))
-            for tokens in itertools.product(range(self.task.vocab_size), repeat=self.task.length)
+            for tokens in {until_end(text, self.task.eos_token_ids) for text in texts}
         }
 
     def make_task(self, prompt: str, config: Any) -> Task:
@@ -229,7 +237,11 @@ class ToyBlockModel:
     seed: int = 0
     shift: bool = False
     sharpness: float = 2.0
-    """How far its opinions are from uniform."""
+    """How far its distributions are from uniform."""
+    floor: float = 0.05
+    """What the least likely id has before weights are normalised; the likeliest one has at most 1 more."""
+    agreed: tuple[int, float] = (0, 0.0)
+    """A seed, and the share of positions at which all models with it agree, whatever they attend to."""
     finished: list[tuple[int, list[int]]] = field(default_factory=list)
     """Position and states, layer by layer, of the tokens in the cache."""
 
@@ -255,10 +267,14 @@ class ToyBlockModel:
         past = self.finished = self.finished[: request.finished]
         rows = [self._states(past, request, tokens) for tokens in request.tokens.tolist()]
         self.finished = past + list(zip(request.position.tolist(), rows[0], strict=True))[: request.num_to_cache]
-        read = request.output_index.tolist()
-        return torch.stack(
-            [torch.stack([_probs(self.vocabulary, self.sharpness, states[i][-1]) for i in read]) for states in rows]
-        )
+        read, position = request.output_index.tolist(), request.position.tolist()
+        return torch.stack([torch.stack([self._probs(position[i], states[i][-1]) for i in read]) for states in rows])
+
+    def _probs(self, position: int, state: int) -> Tensor:
+        """The distribution [V] after a state."""
+        seed, share = self.agreed
+        agreed = hash((seed, position))
+        return _probs(self.vocabulary, self.sharpness, self.floor, agreed if agreed % 1000 < 1000 * share else state)
 
     def _states(self, past: list[tuple[int, list[int]]], request: BlockRequest, tokens: list[int]) -> list[list[int]]:
         """Return the states of every token of a row, layer by layer."""
@@ -280,18 +296,19 @@ class ToyBlockModel:
             row.fill([position], [token])
         return torch.stack(probs)
 
-    def joint(self, length: int, prompt: tuple[int, ...] = ()) -> Distribution:
-        """The distribution of the text under block size 1."""
+    def joint(self, length: int, prompt: tuple[int, ...] = (), end: int = NO_END) -> Distribution:
+        """The distribution of the text under block size 1; a text that ends early is shorter."""
+        texts = itertools.product(range(self.vocabulary), repeat=length)
         return {
-            tokens: prod(self.conditionals(tokens, prompt)[range(length), tokens].tolist())
-            for tokens in itertools.product(range(self.vocabulary), repeat=length)
+            tokens: prod(self.conditionals(tokens, prompt)[range(len(tokens)), tokens].tolist())
+            for tokens in {until_end(text, (end,)) for text in texts}
         }
 
 
 @cache
-def _probs(vocabulary: int, sharpness: float, state: int) -> Tensor:
+def _probs(vocabulary: int, sharpness: float, floor: float, state: int) -> Tensor:
     weights = torch.rand(vocabulary, generator=torch.Generator().manual_seed(state % 2**63), dtype=torch.float64)
-    weights = weights.pow(sharpness) + 0.05
+    weights = weights.pow(sharpness) + floor
     return weights / weights.sum()
 
 
@@ -307,8 +324,10 @@ class DepthModel:
     families: tuple[Family, ...] = ("diffusion-lm",)
     num_parameters = 0
 
-    def __init__(self, seed: int = 0) -> None:
-        self.depth = ToyBlockModel(len(NAMES), seed=seed, sharpness=6)
+    def __init__(self, seed: int = 0, *, is_sure: bool = False, agreed: tuple[int, float] = (0, 0.0)) -> None:
+        """Start with distributions that are nearly certain at most positions if the model `is_sure`."""
+        sharpness, floor = (60.0, 0.002) if is_sure else (6.0, 0.05)
+        self.depth = ToyBlockModel(len(NAMES), seed=seed, sharpness=sharpness, floor=floor, agreed=agreed)
         self.card = ModelCard(id="depth")
         self.device, self.dtype = torch.device("cpu"), torch.float64
 

@@ -1,0 +1,131 @@
+"""Methods with a defect are refused, each for the bias that it has."""
+
+import pytest
+from support.mutants import Mutant
+
+from engines.testing.case import subject
+from engines.testing.exactness import proof
+
+RATIO = {"mode": "sample", "verdict": "ratio"}
+IN_ORDER = {**RATIO, "verifier": "exact", "draft_threshold": 1.0}
+LEAP = {"policy": "localleap", "acceptance": "strict"}
+VERIFICATION = "engines/sampling/verification.py"
+WHOLE_PATHS = "engines/continuous/block_verification.py"
+COUPLED = "engines/continuous/maximal_coupling.py"
+ONE_ROW_EACH = """LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target"))
+    )
+    p = probs.diagonal().movedim(-1, 0) if config.verifier == "exact" and gamma > 1 else probs
+"""
+ONE_PASS = """LAYOUTS["eq1"](row, drafts, config.rope_copy), "verify", "target"))
+    )
+    p = probs
+"""
+
+LOOKUP = "prompt-lookup"
+MUTANTS = [
+    Mutant("a replacement sampled from the target", LOOKUP, "residual(q, p[:W])", "p[:W]"),
+    Mutant("every draft is accepted", LOOKUP, "r, slot = verdict.rejection,", "r, slot = torch.tensor(W),"),
+    Mutant("the first draft is not verified", LOOKUP, "r, slot = verdict.rejection,",
+           "r, slot = verdict.rejection.clamp(min=min(W, 1)),"),
+    Mutant("a bonus more certain than the target", LOOKUP, "p[:W]), p[W:]])", "p[:W]), p[W:].square()])"),
+    Mutant("verified by the next position's distribution", LOOKUP, "verify_drafts(x, q, p[:W]",
+           "verify_drafts(x, q, p[1:]"),
+    Mutant("a draft counts as less certain than it is", LOOKUP, "verify_drafts(x, q, p[:W]",
+           "verify_drafts(x, 0.9 * q, p[:W]"),
+    Mutant("the replacement uses the number of the verdict", LOOKUP, 'DrawKey("residual", iteration, position)',
+           'DrawKey("verify", iteration, position)'),
+    Mutant("the last accepted draft is dropped before a bonus", LOOKUP, "torch.cat([done, token[:gained]]), text",
+           "torch.cat([done, token[: gained - 1 - (gained > W > 0)], token[gained - 1 : gained]]), text"),
+    Mutant("a bonus is written twice", LOOKUP, "torch.cat([done, token[:gained]]), text",
+           "torch.cat([done, token[:gained], token[W : W + (gained > W > 0)]])[: task.length], text"),
+    Mutant("the text goes on after an end within drafts", LOOKUP, "gain, end = truncate_at_eos(task, token, r + 1)",
+           "gain, end = r + 1, truncate_at_eos(task, token, r + 1)[1]"),
+    Mutant("a replacement sampled from the target", "speculative", "torch.zeros_like(position), q, p, chance",
+           "torch.zeros_like(position), 0 * q, p, chance"),
+    Mutant("two per cent too many are accepted", "speculative", "x, q[:W], p[:W], chance",
+           "x, q[:W] / 1.02, p[:W], chance"),
+    Mutant("verified by the next position's distribution", "speculative", "x, q[:W], p[:W], chance",
+           "x, q[:W], p[1:], chance"),
+    Mutant("the likeliest token as a bonus", "speculative", "x, drawn[:W]), drawn[W:]])",
+           "x, drawn[:W]), p[W:].argmax(-1)])"),
+    Mutant("the replacement uses the number of the verdict", "speculative", 'DrawKey("residual", iteration, position)',
+           'DrawKey("verify", iteration, position)'),
+    Mutant("a draft keeps the distribution of the one before", "speculative", "probs.append(q)",
+           "probs.append(probs[-1] if probs else q)"),
+    Mutant("the first draft is not verified", "speculative", "r = verdict.rejection",
+           "r = verdict.rejection.clamp(min=min(W, 1))"),
+    Mutant("the text goes on after an end within drafts", "speculative",
+           "gained = next((i for i in range(kept_drafts) if tokens[i] in task.eos_token_ids), kept_drafts) + 1",
+           "gained = kept_drafts + 1"),
+    Mutant("a bonus is written twice", "speculative", "torch.cat([done, after[:gained]]), tokens",
+           "torch.cat([done, after[:gained], after[W : W + (gained > W > 0)]])[: task.length], tokens"),
+    Mutant("look-ups are accepted as they are", "speculative", "r = verdict.rejection",
+           'r = verdict.rejection if source == "draft" else torch.tensor(W)', settings={"drafter": "lookup-eagle"}),
+    Mutant("a replacement sampled from the target", "scd", "sample_residual(x, q, p, chance, residual, ~accepted)",
+           "sample_residual(x, 0 * q, p, chance, residual, ~accepted)"),
+    Mutant("a draft keeps the distribution of its first iteration", "scd", "if maximal and config.reuse_old_probs:",
+           "if maximal:"),
+    Mutant("verified by the next position's distribution", "scd", "verdict = verify_drafts(x, q, p, chance",
+           "verdict = verify_drafts(x, q, p.roll(-1, 0), chance"),
+    Mutant("the replacement uses the number of the verdict", "scd", 'DrawKey("residual", iteration, drafts)',
+           'DrawKey("verify", iteration, drafts)'),
+    Mutant("a bonus more certain than the target", "scd", "chance.categorical(probs[W:], DrawKey",
+           "chance.categorical(probs[W:].square(), DrawKey"),
+    Mutant("a rejection of the first draft ends nothing", "scd", "min((*answer[:W], 0).index(0) + 1, E)",
+           "min((*(1,)[:W], *answer[1:W], 0).index(0) + 1, E)", module="engines/ar/jacobi_window.py"),
+    Mutant("the text goes on after an end within drafts", "scd",
+           "(ends.index(1) + 1, True) if 1 in ends", "(gained, True) if 1 in ends",
+           module="engines/ar/jacobi_window.py"),
+    Mutant("a replacement sampled from the target", "s2d2", 'sample_residual(x, q, p, chance, at, lost)',
+           "sample_residual(x, 0 * q, p, chance, at, lost)", module=VERIFICATION, settings=RATIO),
+    Mutant("the ratio is tempered", "s2d2", "chance, names, config.tempering)", "chance, names, 0.9)", settings=RATIO),
+    Mutant("verified by the next position's distribution", "s2d2", "(q, p), config", "(q, p.roll(1, 0)), config",
+           settings=RATIO),
+    Mutant("the first draft is not verified", "s2d2", "device=x.device) <= verdict.rejection",
+           "device=x.device) <= verdict.rejection.clamp(min=1)", settings=RATIO),
+    Mutant("the replacement uses the number of the verdict", "s2d2", 'at = DrawKey("residual"', 'at = DrawKey("verify"',
+           module=VERIFICATION, settings=RATIO),
+    Mutant("drafts after an end are accepted", "s2d2", "passed &= ends.cumsum(0) == ends", "pass", settings=RATIO),
+    Mutant("verified by the next position's distribution", "s2d2", "(q, p), config", "(q, p.roll(1, 0)), config"),
+    Mutant("the first draft is not verified", "s2d2", "device=x.device) <= verdict.rejection",
+           "device=x.device) <= verdict.rejection.clamp(min=1)"),
+    Mutant("a replacement sampled from the target", "simsd", "sample_residual(x, q, p, chance, at, lost)",
+           "sample_residual(x, 0 * q, p, chance, at, lost)", module=VERIFICATION, settings=IN_ORDER),
+    Mutant("verified by the next draft's distribution", "simsd", "verify_in_order(x, (q, p), config",
+           "verify_in_order(x, (q, p.roll(1, 0)), config", settings=IN_ORDER),
+    Mutant("a draft has the distribution of another one", "simsd", "verify_in_order(x, (q, p), config",
+           "verify_in_order(x, (q.roll(1, 0), p), config", settings=IN_ORDER),
+    Mutant("drafts are verified in one pass", "simsd", ONE_ROW_EACH, ONE_PASS, settings=IN_ORDER),
+    Mutant("the first draft is not verified", "simsd", "rejection, *final = as_ints(answer)",
+           "rejection, *final = as_ints(answer); rejection = max(rejection, 1)", settings=IN_ORDER),
+    Mutant("drafts stay where the policy reveals more", "psd",
+           'exactly = chosen if config.acceptance == "strict" else None', "exactly = None", settings=LEAP),
+    Mutant("drafts are not verified", "psd", "holds = (token == draft) &", "holds = torch.ones_like(token == draft) |",
+           settings=LEAP),
+    Mutant("verified by the next row's distribution", "psd", "holds = (token == draft) &",
+           "holds = (token.roll(1, 0) == draft) &", settings=LEAP),
+    Mutant("reveals by the distributions before the drafts", "psd", "revealed = chosen | to_device(",
+           "token = probs[0].argmax(-1); revealed = chosen | to_device(", settings=LEAP),
+    Mutant("a rejected path is sampled from the target", "cspd-block", "left, shape = n - 1 - left_at.step,",
+           "left, shape = torch.full_like(left_at.step, n - 1),", module=WHOLE_PATHS),
+    Mutant("every path is accepted", "cspd-block", "accept(log_w[-1], chance", "accept(log_w[-1] + 99, chance",
+           module=WHOLE_PATHS),
+    Mutant("verified by the next position's distributions", "cspd-block", "log_w = log_weights(p, q, states)",
+           "log_w = log_weights(p[:, [*range(1, block.W), 0]], q, states)", module=WHOLE_PATHS),
+    Mutant("the first draft is not verified", "cspd-block", "r = verdict.rejection[None]",
+           "verdict = replace(verdict, accepted=verdict.accepted.index_fill(0, torch.tensor([0]), True)); "
+           "r = verdict.rejection[None]", module=WHOLE_PATHS),
+    Mutant("a rejected path is sampled from the target", "cspd-block", "accepted = uniform < -torch",
+           "accepted = uniform > -1 - torch", module=COUPLED, settings={"verdict": "maximal"}),
+    Mutant("the last accepted draft is dropped before a bonus", "cspd-block",
+           "done, settled, fed = torch.cat([done, token[:count]])",
+           "done, settled, fed = torch.cat([done, token[: count - 1 - (count > W)], token[count - 1 : count]])"),
+]  # fmt: skip
+
+
+@pytest.mark.one_quick
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.method}: {mutant.name}")
+def test_a_method_with_a_defect_is_refused(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = proof(subject(mutant.load(monkeypatch), mutant.settings))
+    assert not result.holds, result.message
+    assert "raise" not in result.message
