@@ -68,7 +68,7 @@ METHODS: Final[dict[str, Method]] = {
                s2d2.deviation, s2d2.PRESETS, explanations=rules.self_verified),
         Method("self-spec", "Self-speculation in one pass", "diffusion-lm", self_spec.Config, self_spec.decode,
                "one network verifies drafts and makes the next ones in the same pass", "arXiv 2507.11851",
-               no_deviation, explanations=rules.self_drafted),
+               no_deviation, explanations=rules.self_drafted, shifted=True),
         Method("editing", "Token editing", "diffusion-lm", editing.Config, editing.decode,
                "reveals tokens early and repairs them later", "", editing.deviation, editing.PRESETS,
                explanations=rules.edited),

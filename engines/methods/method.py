@@ -12,7 +12,7 @@ from engines.settings import ConfigError, format_value
 from traces.schema import Rule
 
 Reference: TypeAlias = Literal["", "draft order", "policy"]
-"""What an output that deviates from ordinary decoding still equals: nothing that can be checked; the target's, one
+"""Reference of an output that deviates from ordinary decoding: nothing that can be checked; the target's, one
 token at a time in the order of the drafts; that of the method's policy without drafts."""
 DRAFT_ORDER: Final = "draft order"
 POLICY: Final = "policy"
@@ -37,10 +37,12 @@ class Method:
     """Formulas of the verdicts under these settings (`traces.explanations`); none where the general form holds."""
     find_drafter: Callable[[Any], str] | None = None
     """Which model drafts under these settings, `small` or `itself`; none where the method asks one model alone."""
+    shifted: bool = False
+    """Whether it needs a model whose outputs are shifted by one token."""
     variants: bool = False
     """Whether presets are methods in their own right, so that a run with a preset's settings has its name."""
     reference: Callable[[Any], Reference] = lambda _: ""
-    """What the output equals under settings that deviate from ordinary decoding."""
+    """Reference of the output under settings that deviate from ordinary decoding."""
 
     def preset(self, name: object) -> Mapping[str, object]:
         """The settings of a preset; raises ConfigError for a name that there is not."""

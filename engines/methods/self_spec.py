@@ -121,12 +121,13 @@ def _decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
         gained = next((i for i in range(num_accepted) if tokens[i] in task.eos_token_ids), num_accepted) + 1
         stored, ended = len(text) + gained - 1, tokens[gained - 1] in task.eos_token_ids
         text += tokens[:gained]
-        kept = min(gamma, max(task.length - n - gained - 1, 0))
+        num_kept = min(gamma, max(task.length - n - gained - 1, 0))
         if config.layout == "linear" and num_accepted < W:
-            kept = 0  # the masks continue a text that was rejected
-        drafts, x, q = tokens[W + 1 : W + 1 + kept], proposed[:kept], following[:kept]
+            num_kept = 0  # the masks continue a text that was rejected
+        drafts, x, q = tokens[W + 1 : W + 1 + num_kept], proposed[:num_kept], following[:num_kept]
         iteration += 1
-    return torch.tensor(text[before:], device=task.device)
+    written = text[before:]
+    return torch.tensor([*written, *[task.mask] * (task.length - len(written))], device=task.device)
 
 
 def _request(

@@ -67,7 +67,7 @@ def subject(method: Method, options: Mapping[str, object] | None = None) -> Conf
             with suppress(ConfigError):
                 short[setting.name] = setting.parse(wanted[setting.name])
     config = make_config(method.config, {**short, **options})
-    model, small = _models(method.family)
+    model, small = _models(method.family, method.shifted)
     if getattr(config, "drafter", "") == "mixture":
         small = ToyFieldModel(SMALL, mixed=True)
     case = ConformanceCase(method, config, model, small, frozenset(short), options)
@@ -119,9 +119,9 @@ def same(a: Tensor, b: Tensor) -> bool:
     return a.shape == b.shape and bool(torch.allclose(a.double(), b.double(), rtol=1e-9, atol=1e-9))
 
 
-def _models(family: Family) -> tuple[Model, Model]:
+def _models(family: Family, shift: bool) -> tuple[Model, Model]:
     if family == "discrete-ar":
         return Table(4, 2, seed=0), Table(4, 2, seed=1)
     if family == "diffusion-lm":
-        return DepthModel(0), DepthModel(1)
+        return DepthModel(0, shift=shift), DepthModel(1, shift=shift)
     return ToyFieldModel(), ToyFieldModel(SMALL)

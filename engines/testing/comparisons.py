@@ -5,6 +5,7 @@ Every comparison returns what it found and what happened to the drafts, table by
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Final
 
@@ -127,7 +128,7 @@ def missing_events(subject: ConformanceCase, events: DraftEvents, further: Seque
 
 
 def _observed(subject: ConformanceCase, events: DraftEvents) -> ConformanceCase:
-    """The same case, whose texts add their events to `events`."""
+    """Return the case with texts that add their events to `events`."""
     return replace(subject, method=replace(subject.method, decode=observe(subject.method.decode, events)))
 
 
@@ -148,7 +149,9 @@ def _decoding(
 
 
 def _kind(subject: ConformanceCase) -> tuple[Kind, Sequence[ToyText]]:
-    return (Table, CAUSAL) if subject.method.family == "discrete-ar" else (BlockTable, BLOCKS)
+    if subject.method.family == "discrete-ar":
+        return Table, CAUSAL
+    return partial(BlockTable, shift=subject.method.shifted), BLOCKS
 
 
 def enumerate_texts(subject: ConformanceCase, *, counted: bool, seed: int) -> Comparison:
@@ -295,7 +298,7 @@ def compare_texts(subject: ConformanceCase, *, counted: bool, seed: int) -> Comp
         number = num_texts + 2 * MAX_TEXTS * seed
         agreed = number, AGREED[num_texts % len(AGREED)]
         model, small = (
-            DepthModel(i, is_sure=num_texts // len(AGREED) % 2 == 1, agreed=agreed)
+            DepthModel(i, shift=subject.method.shifted, is_sure=num_texts // len(AGREED) % 2 == 1, agreed=agreed)
             for i in (number, number + MAX_TEXTS)
         )
         job = replace(observed, model=model, small=small).job(num_texts)

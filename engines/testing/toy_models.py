@@ -239,7 +239,7 @@ class ToyBlockModel:
     sharpness: float = 2.0
     """How far its distributions are from uniform."""
     floor: float = 0.05
-    """What the least likely id has before weights are normalised; the likeliest one has at most 1 more."""
+    """Weight of the least likely id before weights are normalised; the likeliest one has at most 1 more."""
     agreed: tuple[int, float] = (0, 0.0)
     """A seed, and the share of positions at which all models with it agree, whatever they attend to."""
     finished: list[tuple[int, list[int]]] = field(default_factory=list)
@@ -324,10 +324,12 @@ class DepthModel:
     families: tuple[Family, ...] = ("diffusion-lm",)
     num_parameters = 0
 
-    def __init__(self, seed: int = 0, *, is_sure: bool = False, agreed: tuple[int, float] = (0, 0.0)) -> None:
+    def __init__(
+        self, seed: int = 0, *, is_sure: bool = False, agreed: tuple[int, float] = (0, 0.0), shift: bool = False
+    ) -> None:
         """Start with distributions that are nearly certain at most positions if the model `is_sure`."""
         sharpness, floor = (60.0, 0.002) if is_sure else (6.0, 0.05)
-        self.depth = ToyBlockModel(len(NAMES), seed=seed, sharpness=sharpness, floor=floor, agreed=agreed)
+        self.depth = ToyBlockModel(len(NAMES), seed=seed, sharpness=sharpness, floor=floor, agreed=agreed, shift=shift)
         self.card = ModelCard(id="depth")
         self.device, self.dtype = torch.device("cpu"), torch.float64
 

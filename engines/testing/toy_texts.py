@@ -1,7 +1,8 @@
 """Small models and the short texts that proofs decode with them, for each family of discrete tokens."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, TypeAlias
 
 from engines.testing.enumeration import Distribution
@@ -71,7 +72,7 @@ REPEATING: Final = (
 
 
 def more_texts(texts: Sequence[ToyText]) -> Iterator[ToyText]:
-    """The same texts of other models, more and less certain ones, until all events have occurred."""
+    """Yield the same texts of other models, more and less certain ones, until all events have occurred."""
     for seed in range(5, 13, 2):
         for text in texts:
             sharpness = 8.0 if text.sharpness == 2 else 2.0
@@ -79,19 +80,23 @@ def more_texts(texts: Sequence[ToyText]) -> Iterator[ToyText]:
 
 
 class BlockTable:
-    """A `ToyBlockModel` whose texts have one length, as those of a `Table` have."""
+    """A `ToyBlockModel` whose texts have one length, as those of a `Table` have; with `shift` after one token."""
 
-    def __init__(self, length: int, vocabulary: int, seed: int, *, sharpness: float = 2.0) -> None:
-        depth = ToyBlockModel(vocabulary, seed=seed, sharpness=sharpness)
-        self.task, self.forward, self.conditionals = depth.task(length), depth.forward, replace(depth).conditionals
+    def __init__(self, length: int, vocabulary: int, seed: int, *, sharpness: float = 2.0, shift: bool = False) -> None:
+        depth = ToyBlockModel(vocabulary, seed=seed, sharpness=sharpness, shift=shift)
+        prompt = (0,) if shift else ()
+        self.task, self.forward = depth.task(length, prompt), depth.forward
+        self.conditionals = (
+            partial(replace(depth).conditionals, prompt=prompt) if shift else replace(depth).conditionals
+        )
         self._model = replace(depth)
 
     def joint(self) -> Distribution:
         """The distribution of ordinary decoding."""
-        return self._model.joint(self.task.length, end=self.task.eos_token_ids[0])
+        return self._model.joint(self.task.length, self.task.prompt_ids, end=self.task.eos_token_ids[0])
 
 
-Kind: TypeAlias = type[Table] | type[BlockTable]
+Kind: TypeAlias = Callable[..., Table | BlockTable]
 
 
 def build_model(kind: Kind, text: ToyText, seed: int, sharpness: float) -> Table | BlockTable:
