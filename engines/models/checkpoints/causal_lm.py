@@ -5,39 +5,43 @@ removed from the cache. A model whose state cannot be cut (a recurrent one) is f
 folder is loaded with the class that AutoModelForCausalLM selects for its `model_type`.
 """
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from inspect import signature
 from pathlib import Path
 from typing import Any, Final, cast
+from weakref import WeakSet
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, DynamicCache
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, DynamicCache, GenerationConfig
+from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from typing_extensions import override
 
 from engines.ar.probs_request import ProbsRequest
 from engines.models.chat import ChatOptions, check_guidance, check_length
-from engines.models.checkpoint_files import LARGEST, CheckpointDir
-from engines.models.checkpoints.build import card_of, native_config, native_network, parameters
+from engines.models.checkpoint_files import GENERATION, LARGEST, CheckpointDir
+from engines.models.checkpoints.build import built_network, card_of, meta_network
 from engines.models.checkpoints.families import type_of
 from engines.models.devices import parse_devices
+from engines.models.errors import ModelWarning
 from engines.models.fast_decoder import LeanCausalLM, is_supported
 from engines.models.memory import MemoryRequirement, cached_numbers, check_cache
 from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
-from engines.models.tokenizer_files import ends_of, read_chat_tokenizer, size_of
+from engines.models.tokenizer_files import read_chat_tokenizer, size_of
 from engines.models.torch_model import Networked, count_parameters
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
+from engines.settings import format_value
 from traces.schema import Canvas, Legend, ModelCard, Output
 
-_CUT: Final = frozenset({"full_attention", "sliding_attention", "chunked_attention"})
-"""Layers whose memory is a KV cache, which can be cut off at any token."""
-_NOT_CAUSAL: Final = ("xlm", "xlnet")
-"""Have a class for causal language models whose attention is not causal."""
+_CAUSAL: Final = WeakSet[torch.nn.Module]()
+"""Networks whose attention was found to be causal."""
+_TEXT: Final = 4
+"""Tokens before which, and after which, two texts of the test for causal attention differ."""
 
 
 class CausalText(Networked):
@@ -132,8 +136,7 @@ class CausalLM(CausalText):
         self._width = int(config.vocab_size)
         self._longest = int(getattr(config, "max_position_embeddings", 0) or 0)
         self._ids = None if ids is None else read_ids(ids, self.device, self._width)
-        ends = getattr(getattr(network, "generation_config", None), "eos_token_id", None)
-        self.ends = () if ends is None else tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
+        self.ends = ends_of(network)
         name = str(getattr(network.config, "name_or_path", "") or "")
         kind = type(network).__name__
         self.card = ModelCard(id=(Path(name).name if Path(name).is_dir() else name) or kind, title=kind)
@@ -153,13 +156,12 @@ class CausalLM(CausalText):
 class CausalCheckpoint(CausalText):
     """A network that was read from a folder, with its tokenizer."""
 
-    def __init__(
-        self, network: Any, tokenizer: Any, card: ModelCard, device: torch.device, longest: int, ends: tuple[int, ...]
-    ) -> None:
+    def __init__(self, network: Any, tokenizer: Any, card: ModelCard, device: torch.device) -> None:
         """Wrap a network, in its lean form (`engines.models.fast_decoder`) where it has one; prompts go to `device`."""
         self.num_parameters, self.card, self.device = count_parameters(network), card, device
+        self.ends, self._longest, self._position = ends_of(network), _longest(network.config), cached_numel(network)
         self._network = LeanCausalLM(network) if is_supported(getattr(network, "model", None)) else network
-        self._tokenizer, self._longest, self.ends = tokenizer, longest, ends
+        self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for speed: further ids are not tokens.
         self._width = max(self.token_space.values()) + 1
 
@@ -171,41 +173,72 @@ class CausalCheckpoint(CausalText):
     @override
     def open_session(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
         positions = sum(len(task.prompt_ids) + task.length for task in tasks)
-        needed = positions * cached_numbers(self._network.config) * self.dtype.itemsize
+        needed = positions * self._position * self.dtype.itemsize
         check_cache(self.card.id, needed, str(self.device), len(tasks))
         return super().open_session(tasks, guided)
 
 
 def is_causal(model_type: str | None) -> bool:
     """Whether transformers has a causal language model of this `model_type`."""
-    return model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and model_type not in _NOT_CAUSAL
+    return model_type in CONFIG_MAPPING and CONFIG_MAPPING[model_type] in MODEL_FOR_CAUSAL_LM_MAPPING
 
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
     """The model of a folder; see `table`."""
-    (kind, config), tokenizer = _class_and_config(source, settings), read_chat_tokenizer(source)
-    size = size_of(source, tokenizer, int(config.get_text_config().vocab_size))
-    ends, card = ends_of(source, settings, size), card_of(source, type_of(settings) or "")
-    network = native_network(source, kind, config, source.tensors(), dtype, device=device)
+    (kind, config), tokenizer = _class_and_config(source), read_chat_tokenizer(source)
+    size_of(source, tokenizer, int(config.get_text_config().vocab_size))
+    card = card_of(source, type_of(settings) or "")
+    network, unused = built_network(source, kind, config, source.tensors(), dtype, device)
+    network.generation_config = _generation_config(source, config)
     try:
         check_network(network, type_of(settings) or "")
+        model = CausalCheckpoint(network, tokenizer, card, torch.device(parse_devices(device)[0]))
     except ValueError as error:
         raise source.unsupported(str(error)) from error
-    return CausalCheckpoint(network, tokenizer, card, torch.device(parse_devices(device)[0]), _longest(config), ends)
+    if unused:
+        others = f", and so are {len(unused) - 1} more" if unused[1:] else ""
+        message = f"{source.name}: tensor {unused[0]!r} is not used{others}; {kind.__name__} has no place for it."
+        warnings.warn(message, ModelWarning, stacklevel=2)
+    return model
 
 
 def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
     """The memory that the model of a folder needs; see `table`."""
-    kind, config = _class_and_config(source, settings)
-    return MemoryRequirement(parameters(source, kind, config), position=cached_numbers(config), stored=source.format())
+    network = meta_network(source, *_class_and_config(source))
+    count = count_parameters(network)
+    try:
+        position = cached_numel(network.eval().to(torch.bfloat16))  # which all kernels for experts take
+    except Exception:  # of a network that looks at its tokens, which have no values here
+        position = cached_numbers(network.config)
+    return MemoryRequirement(count, position=position, stored=source.format())
 
 
-def _class_and_config(source: CheckpointDir, settings: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The class of a config.json whose attention is causal, and its config."""
-    config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
-    if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", True) is False:
-        raise source.unsupported(f"a {config.model_type} is an encoder, which does not predict the next token")
+def _class_and_config(source: CheckpointDir) -> tuple[Any, Any]:
+    """The class that AutoModelForCausalLM selects for a folder, and its config, as transformers reads it."""
+    try:
+        config = AutoConfig.from_pretrained(source.folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # of many kinds, also of validators
+        raise source.unsupported(f"config.json is refused: {error}") from error
     return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config
+
+
+def _generation_config(source: CheckpointDir, config: Any) -> Any:
+    """The options of `generate`: those of generation_config.json or, where there is no such file, of config.json."""
+    if not (source.folder / GENERATION).is_file():
+        return GenerationConfig.from_model_config(config)
+    try:
+        return GenerationConfig.from_pretrained(source.folder, local_files_only=True)
+    except Exception as error:  # of many kinds, also of validators
+        raise source.unsupported(f"{GENERATION} is refused: {error}") from error
+
+
+def ends_of(network: Any) -> tuple[int, ...]:
+    """The end-of-sequence ids at which `generate` ends a text of this network; raises ValueError for other values."""
+    ends = getattr(getattr(network, "generation_config", None), "eos_token_id", None)
+    ids = [] if ends is None else list(ends) if isinstance(ends, list | tuple) else [ends]
+    if any(isinstance(end, bool) or not isinstance(end, int) for end in ids):
+        raise ValueError(f"eos_token_id: {format_value(ends)} is not allowed; use ids in generation_config.")
+    return tuple(dict.fromkeys(ids))
 
 
 def _longest(config: Any) -> int:
@@ -278,8 +311,27 @@ def _cache(network: Any, positions: int) -> Any:
     """An empty cache for a text; None for a network whose memory cannot be cut."""
     if isinstance(network, LeanCausalLM):
         return SlotCache(len(network.model.layers), positions)
-    layers = getattr(network.config.get_text_config(), "layer_types", None) or ()
-    return DynamicCache() if set(layers) <= _CUT and not getattr(network, "_is_stateful", False) else None
+    if getattr(network, "_is_stateful", False):
+        return None
+    cache = DynamicCache(config=network.config)
+    if not cache.is_croppable:
+        return None
+    # A window's layer forgets the tokens behind it, which a rejected draft brings back.
+    cache.layers = [DynamicLayer() if type(each) is DynamicSlidingWindowLayer else each for each in cache.layers]
+    # Without a list of layers the cache has as many as the network asks for.
+    return DynamicCache() if all(type(each) is DynamicLayer for each in cache.layers) else cache
+
+
+@torch.inference_mode()
+def cached_numel(network: Any) -> int:
+    """Numbers in the KV cache of one position of a network, also on the meta device, by a pass over one token."""
+    cache = _cache(network, 1)
+    if cache is None:
+        return 0
+    ids = torch.zeros(1, 1, dtype=torch.long, device=network.device)
+    network(input_ids=ids, attention_mask=torch.ones_like(ids), past_key_values=cache, use_cache=True)
+    stored = (value for layer in cache.layers for value in vars(layer).values())
+    return sum(value.numel() for value in stored if isinstance(value, Tensor) and value.is_floating_point())
 
 
 def check_network(candidate: object, field: str) -> None:
@@ -295,6 +347,30 @@ def check_network(candidate: object, field: str) -> None:
         raise ValueError(f"{field}: {kind} has no head that predicts the next token; {remedy}")
     if network.training:
         raise ValueError(f"{field}: {kind} is in training mode, where dropout changes every pass; call {field}.eval().")
+    if network in _CAUSAL or network.device.type == "meta":
+        return
+    try:
+        causal = _looks_back_only(network)
+    except Exception as error:  # of whatever a network asks for besides ids
+        why = " ".join(str(error).split())[:200]
+        raise ValueError(f"{field}: {kind} does not go on from ids alone ({why}); {remedy}") from error
+    if not causal:
+        raise ValueError(
+            f"{field}: the attention of {kind} is not causal, so it does not predict the next token; {remedy} One that "
+            "was trained as a decoder needs is_decoder=true in its config."
+        )
+    _CAUSAL.add(network)
+
+
+@torch.inference_mode()
+def _looks_back_only(network: Any) -> bool:
+    """Whether the logits of the first tokens stay as they are when the tokens after them change."""
+    vocabulary = int(network.config.get_text_config().vocab_size)
+    ids = torch.arange(2 * 2 * _TEXT, device=network.device).view(2, -1) % vocabulary
+    ids[1, :_TEXT] = ids[0, :_TEXT]
+    one, other = (network(input_ids=row[None], use_cache=False).logits[0, :_TEXT].float() for row in ids)
+    tolerance = torch.finfo(network.dtype).eps ** 0.5 * one.abs().max()
+    return not bool((one - other).abs().max() > tolerance)  # also where they are not finite
 
 
 def read_ids(ids: Any, device: torch.device, vocabulary: int) -> tuple[int, ...]:
