@@ -168,9 +168,9 @@ class CheckpointDir:
         return state
 
     def check_floats(self, state: Mapping[str, Tensor]) -> None:
-        """See that tensors are plain floats; a count, as batch norms keep one, may be a whole number."""
+        """See that tensors are plain floats, or int64: counts and indices."""
         for name, part in state.items():
-            if part.dim() and part.dtype not in FORMATS.values():
+            if part.dim() and part.dtype not in (*FORMATS.values(), torch.int64, torch.bool):
                 raise self.unsupported(
                     f"tensor {name!r} is stored as {part.dtype}; only plain floats are read, so use bfloat16"
                 )

@@ -34,6 +34,18 @@ def read_chat_tokenizer(source: CheckpointDir, kind: Any = AutoTokenizer) -> Any
     return _read(source, files, lambda: kind.from_pretrained(source.folder, **options))
 
 
+def encode_template(tokenizer: Any, text: str) -> list[int]:
+    """The ids of what a chat template wrote, which has all special tokens."""
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def encode_text(tokenizer: Any, text: str) -> list[int]:
+    """The ids of a text with the special tokens that a tokenizer puts before it, unless it begins with them already."""
+    ids, plain = list(tokenizer(text)["input_ids"]), encode_template(tokenizer, text)
+    added = next((i for i in range(len(ids)) if ids[i : i + len(plain)] == plain), 0)
+    return ids[added:] if added and plain[:added] == ids[:added] else ids
+
+
 def _has_tokenizer_json(source: CheckpointDir) -> bool:
     """Whether a folder has a tokenizer.json, and not the other files."""
     folder = source.folder

@@ -8,22 +8,28 @@ folder is loaded with the class that AutoModelForCausalLM selects for its `model
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from inspect import signature
 from pathlib import Path
-from typing import Any, Final, cast
-from weakref import WeakSet
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, DynamicCache, GenerationConfig
-from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
+from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, GenerationConfig
 from typing_extensions import override
 
 from engines.ar.probs_request import ProbsRequest
-from engines.models.chat import ChatOptions, check_guidance, check_length
+from engines.models.chat import ChatOptions, RenderedPrompt, check_guidance, check_length
 from engines.models.checkpoint_files import GENERATION, LARGEST, CheckpointDir
 from engines.models.checkpoints.build import built_network, card_of, meta_network
+from engines.models.checkpoints.causal_network import (
+    NetworkTraits,
+    check_network,
+    ends_of,
+    estimate_cached_numel,
+    feed,
+    new_cache,
+    traits_of,
+)
 from engines.models.checkpoints.families import type_of
 from engines.models.devices import parse_devices
 from engines.models.errors import ModelWarning
@@ -31,17 +37,11 @@ from engines.models.fast_decoder import LeanCausalLM, is_supported
 from engines.models.memory import MemoryRequirement, cached_numbers, check_cache
 from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
-from engines.models.tokenizer_files import read_chat_tokenizer, size_of
+from engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer
 from engines.models.torch_model import Networked, count_parameters
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
-from engines.settings import format_value
 from traces.schema import Canvas, Legend, ModelCard, Output
-
-_CAUSAL: Final = WeakSet[torch.nn.Module]()
-"""Networks whose attention was found to be causal."""
-_TEXT: Final = 4
-"""Tokens before which, and after which, two texts of the test for causal attention differ."""
 
 
 class CausalText(Networked):
@@ -53,6 +53,7 @@ class CausalText(Networked):
     ends: tuple[int, ...]
     """End-of-sequence ids."""
     _tokenizer: Any
+    _traits: NetworkTraits
     _width: int
     _longest: int
     """Positions, prompt included; 0 for any number."""
@@ -78,21 +79,22 @@ class CausalText(Networked):
     def make_task(self, prompt: str, config: GuidedSampling) -> Task:
         """Build the decoding task of a prompt."""
         check_guidance(config.uses_guidance, self.card.id)
-        field, ids, text = "ids", self._ids, ""
+        field, ids, rendered = "ids", self._ids, RenderedPrompt("", False, {})
         if ids is None:
-            field, (text, ids) = "prompt", self._read(prompt)
+            field, (rendered, ids) = "prompt", self._read(prompt)
         if self._longest:
             check_length(len(ids), config.length, self._longest, self.card.id, field)
         canvas = Canvas(kind="text", shape=(config.length,))
-        return Task(canvas, self._width, self.device, prompt_ids=ids, eos_token_ids=self.ends, rendered_prompt=text)
+        about: dict[str, Any] = {"rendered_prompt": rendered.text, "template_variables": rendered.variables}
+        return Task(canvas, self._width, self.device, prompt_ids=ids, eos_token_ids=self.ends, **about)
 
-    def _read(self, prompt: str) -> tuple[str, tuple[int, ...]]:
+    def _read(self, prompt: str) -> tuple[RenderedPrompt, tuple[int, ...]]:
         """The prompt as the model reads it, and its ids."""
         if self._tokenizer is None:
             raise ValueError("ids: are missing; give ids=..., or tokenizer=... to read a prompt with.")
-        text, is_template = self._chat.render(self._tokenizer, prompt, self.card.id)
-        encoded = self._tokenizer(text, add_special_tokens=False) if is_template else self._tokenizer(text)
-        return text, read_ids(encoded["input_ids"], self.device, self._width)
+        rendered = self._chat.render(self._tokenizer, prompt, self.card.id)
+        encode = encode_template if rendered.is_template else encode_text
+        return rendered, read_ids(encode(self._tokenizer, rendered.text), self.device, self._width)
 
     def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """The text of the tokens that occur."""
@@ -111,7 +113,7 @@ class CausalText(Networked):
 
     def open_session(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
         """Open a session, one sequence per task."""
-        return CausalLMSession(self._network, tasks, self._width)
+        return CausalLMSession(self._network, tasks, self._width, self._traits)
 
 
 class CausalLM(CausalText):
@@ -130,6 +132,7 @@ class CausalLM(CausalText):
             ValueError: As `check_network` and `read_ids`.
         """
         check_network(network, field)
+        self._traits = traits_of(network, field)
         self._network, self._tokenizer, self.num_parameters = network, tokenizer, count_parameters(network)
         self.device = network.device
         config = network.config.get_text_config()
@@ -159,11 +162,11 @@ class CausalCheckpoint(CausalText):
     def __init__(self, network: Any, tokenizer: Any, card: ModelCard, device: torch.device) -> None:
         """Wrap a network, in its lean form (`engines.models.fast_decoder`) where it has one; prompts go to `device`."""
         self.num_parameters, self.card, self.device = count_parameters(network), card, device
-        self.ends, self._longest, self._position = ends_of(network), _longest(network.config), cached_numel(network)
+        self.ends, self._longest, self._traits = ends_of(network), _longest(network.config), traits_of(network, "model")
         self._network = LeanCausalLM(network) if is_supported(getattr(network, "model", None)) else network
         self._tokenizer = tokenizer
-        # A head may be wider than its vocabulary, for speed: further ids are not tokens.
-        self._width = max(self.token_space.values()) + 1
+        # A head may be wider than its vocabulary, for speed, and a tokenizer have tokens that no head predicts.
+        self._width = min(max(self.token_space.values()) + 1, int(network.config.get_text_config().vocab_size))
 
     @property
     def token_space(self) -> Mapping[str, int]:
@@ -173,7 +176,7 @@ class CausalCheckpoint(CausalText):
     @override
     def open_session(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
         positions = sum(len(task.prompt_ids) + task.length for task in tasks)
-        needed = positions * self._position * self.dtype.itemsize
+        needed = positions * self._traits.cached_numel * self.dtype.itemsize
         check_cache(self.card.id, needed, str(self.device), len(tasks))
         return super().open_session(tasks, guided)
 
@@ -186,7 +189,6 @@ def is_causal(model_type: str | None) -> bool:
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
     """The model of a folder; see `table`."""
     (kind, config), tokenizer = _class_and_config(source), read_chat_tokenizer(source)
-    size_of(source, tokenizer, int(config.get_text_config().vocab_size))
     card = card_of(source, type_of(settings) or "")
     network, unused = built_network(source, kind, config, source.tensors(), dtype, device)
     network.generation_config = _generation_config(source, config)
@@ -204,13 +206,12 @@ def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype:
 
 def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
     """The memory that the model of a folder needs; see `table`."""
-    network = meta_network(source, *_class_and_config(source))
-    count = count_parameters(network)
-    try:
-        position = cached_numel(network.eval().to(torch.bfloat16))  # which all kernels for experts take
-    except Exception:  # of a network that looks at its tokens, which have no values here
-        position = cached_numbers(network.config)
-    return MemoryRequirement(count, position=position, stored=source.format())
+    kind, config = _class_and_config(source)
+    network = meta_network(source, kind, config)
+    position = estimate_cached_numel(network)
+    if position is None:
+        position = cached_numbers(config)
+    return MemoryRequirement(count_parameters(network), position=position, stored=source.format())
 
 
 def _class_and_config(source: CheckpointDir) -> tuple[Any, Any]:
@@ -232,15 +233,6 @@ def _generation_config(source: CheckpointDir, config: Any) -> Any:
         raise source.unsupported(f"{GENERATION} is refused: {error}") from error
 
 
-def ends_of(network: Any) -> tuple[int, ...]:
-    """The end-of-sequence ids at which `generate` ends a text of this network; raises ValueError for other values."""
-    ends = getattr(getattr(network, "generation_config", None), "eos_token_id", None)
-    ids = [] if ends is None else list(ends) if isinstance(ends, list | tuple) else [ends]
-    if any(isinstance(end, bool) or not isinstance(end, int) for end in ids):
-        raise ValueError(f"eos_token_id: {format_value(ends)} is not allowed; use ids in generation_config.")
-    return tuple(dict.fromkeys(ids))
-
-
 def _longest(config: Any) -> int:
     """How many positions a text may have, as a config says."""
     text = config.get_text_config()
@@ -254,14 +246,19 @@ def _longest(config: Any) -> int:
 class CausalLMSession(DiscreteSession):
     """Each sequence has a cache of its own; requests of one call are answered one after the other."""
 
-    def __init__(self, network: Any, tasks: Sequence[Task], width: int) -> None:
-        self._network, self._width = network, width
+    def __init__(self, network: Any, tasks: Sequence[Task], width: int, traits: NetworkTraits) -> None:
+        self._network, self._width, self._traits = network, width, traits
         self.prefix = max(len(task.prompt_ids) for task in tasks)
         self._prompts = [torch.tensor(task.prompt_ids, device=network.device) for task in tasks]
-        self._caches: list[Any] = [_cache(network, len(task.prompt_ids) + task.length) for task in tasks]
-        self._keeps = "logits_to_keep" in signature(network.forward).parameters
+        self._caches: list[Any] = [self._new_cache(len(task.prompt_ids) + task.length) for task in tasks]
         self._taps: tuple[int, ...] = ()
         self._seen: dict[int, tuple[int, Tensor]] = {}
+
+    def _new_cache(self, positions: int) -> Any:
+        """An empty cache for a text; None for a network whose cache cannot be cut."""
+        if isinstance(self._network, LeanCausalLM):
+            return SlotCache(len(self._network.model.layers), positions)
+        return new_cache(self._network) if self._traits.has_cache else None
 
     def record_hidden_states(self, taps: tuple[int, ...]) -> None:
         """Record the hidden states after these layers of a fast network, and the last, until `pop_hidden_states`."""
@@ -291,86 +288,22 @@ class CausalLMSession(DiscreteSession):
             start = min(stored, len(self._prompts[sequence]) + request.num_cached, first)
             if start < stored:
                 cache.crop(start - stored)
-        options = {"past_key_values": cache, "use_cache": cache is not None, "return_dict": True}
-        options |= {"logits_to_keep": wanted} if self._keeps else {}
-        out = self._network(input_ids=text[start:][None], **options, **({"taps": self._taps} if self._taps else {}))
+        ids = text[start:][None]
+        if not isinstance(self._network, LeanCausalLM):
+            return feed(self._network, self._traits, ids, cache, start, wanted)[:, : self._width]
+        out = self._network(ids, cache, wanted, self._taps)
         if self._taps:
             states = torch.cat([*out.tapped, out.last_hidden_state], -1)[0]
             first, earlier = self._seen.get(sequence, (start, states[:0]))
             self._seen[sequence] = (first, torch.cat([earlier[: start - first], states]))
-        return cast(Tensor, out.logits[0, -wanted:, : self._width])
+        assert out.logits is not None
+        return cast(Tensor, out.logits[0, :, : self._width])
 
     @override
     def cost(self, request: ProbsRequest) -> tuple[int, int]:
         if self._caches[0] is None:
             return 1, self.prefix + len(request.tokens)
         return super().cost(request)
-
-
-def _cache(network: Any, positions: int) -> Any:
-    """An empty cache for a text; None for a network whose memory cannot be cut."""
-    if isinstance(network, LeanCausalLM):
-        return SlotCache(len(network.model.layers), positions)
-    if getattr(network, "_is_stateful", False):
-        return None
-    cache = DynamicCache(config=network.config)
-    if not cache.is_croppable:
-        return None
-    # A window's layer forgets the tokens behind it, which a rejected draft brings back.
-    cache.layers = [DynamicLayer() if type(each) is DynamicSlidingWindowLayer else each for each in cache.layers]
-    # Without a list of layers the cache has as many as the network asks for.
-    return DynamicCache() if all(type(each) is DynamicLayer for each in cache.layers) else cache
-
-
-@torch.inference_mode()
-def cached_numel(network: Any) -> int:
-    """Numbers in the KV cache of one position of a network, also on the meta device, by a pass over one token."""
-    cache = _cache(network, 1)
-    if cache is None:
-        return 0
-    ids = torch.zeros(1, 1, dtype=torch.long, device=network.device)
-    network(input_ids=ids, attention_mask=torch.ones_like(ids), past_key_values=cache, use_cache=True)
-    stored = (value for layer in cache.layers for value in vars(layer).values())
-    return sum(value.numel() for value in stored if isinstance(value, Tensor) and value.is_floating_point())
-
-
-def check_network(candidate: object, field: str) -> None:
-    """Raise ValueError unless the object is a causal language model of transformers that is ready for generation."""
-    network: Any = candidate
-    kind = type(candidate).__name__
-    remedy = "give a causal language model, as AutoModelForCausalLM loads it."
-    if not (isinstance(candidate, torch.nn.Module) and hasattr(network, "config") and hasattr(network, "device")):
-        raise ValueError(f"{field}: a {kind} is not a model of transformers; {remedy}")
-    if getattr(network.config, "is_encoder_decoder", False):
-        raise ValueError(f"{field}: {kind} is an encoder-decoder, which has no prompt to go on from; {remedy}")
-    if not getattr(network, "can_generate", lambda: False)() or network.get_output_embeddings() is None:
-        raise ValueError(f"{field}: {kind} has no head that predicts the next token; {remedy}")
-    if network.training:
-        raise ValueError(f"{field}: {kind} is in training mode, where dropout changes every pass; call {field}.eval().")
-    if network in _CAUSAL or network.device.type == "meta":
-        return
-    try:
-        causal = _looks_back_only(network)
-    except Exception as error:  # of whatever a network asks for besides ids
-        why = " ".join(str(error).split())[:200]
-        raise ValueError(f"{field}: {kind} does not go on from ids alone ({why}); {remedy}") from error
-    if not causal:
-        raise ValueError(
-            f"{field}: the attention of {kind} is not causal, so it does not predict the next token; {remedy} One that "
-            "was trained as a decoder needs is_decoder=true in its config."
-        )
-    _CAUSAL.add(network)
-
-
-@torch.inference_mode()
-def _looks_back_only(network: Any) -> bool:
-    """Whether the logits of the first tokens stay as they are when the tokens after them change."""
-    vocabulary = int(network.config.get_text_config().vocab_size)
-    ids = torch.arange(2 * 2 * _TEXT, device=network.device).view(2, -1) % vocabulary
-    ids[1, :_TEXT] = ids[0, :_TEXT]
-    one, other = (network(input_ids=row[None], use_cache=False).logits[0, :_TEXT].float() for row in ids)
-    tolerance = torch.finfo(network.dtype).eps ** 0.5 * one.abs().max()
-    return not bool((one - other).abs().max() > tolerance)  # also where they are not finite
 
 
 def read_ids(ids: Any, device: torch.device, vocabulary: int) -> tuple[int, ...]:
