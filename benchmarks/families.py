@@ -34,7 +34,7 @@ from traces.files import write_atomic
 
 DOCS: Final = Path(__file__).parent.parent / "docs" / "models.md"
 MARKS: Final = ("<!-- families -->\n", "<!-- /families -->\n")
-"""What stands before and after the list in docs/models.md."""
+"""Lines before and after the list in docs/models.md."""
 PROMPT: Final = "def add(a, b): return a + b; def add("
 LENGTH: Final = 8
 _LAYERS: Final = 4
@@ -43,7 +43,7 @@ _ROWS: Final = 257
 _LARGEST: Final = 20_000_000
 """Parameters from which on a network is not tiny."""
 _STD: Final = 0.3
-"""Of the random weights: as large as this, hardly two tokens have the same probability."""
+"""Standard deviation of the random weights, with which hardly two tokens have the same probability."""
 
 _TINY: Final[dict[str, int]] = {
     **dict.fromkeys(
@@ -225,14 +225,14 @@ def model_types() -> list[str]:
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
     """A tokenizer whose tokens are the 256 bytes and an end token."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    made = Tokenizer(models.BPE({letter: i for i, letter in enumerate(["<|end|>", *alphabet])}, []))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<|end|>", eos_token="<|end|>")
+    tokenizer = Tokenizer(models.BPE({letter: i for i, letter in enumerate(["<|end|>", *alphabet])}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|end|>", eos_token="<|end|>")
 
 
 def _shrunk(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The sizes of a config that are to be smaller, those of configs inside it included."""
+    """Smaller sizes for a config and for the configs inside it."""
     tiny: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, int) and not isinstance(value, bool) and name in _TINY:
@@ -240,8 +240,8 @@ def _shrunk(values: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "pad_token_id" and isinstance(value, int):
             tiny[name] = 0
         elif isinstance(value, dict) and name.endswith("_config"):
-            kept = {key: inner for key, inner in value.items() if key not in _COMPUTED}
-            tiny[name] = kept | _shrunk(kept)
+            inner = {key: each for key, each in value.items() if key not in _COMPUTED}
+            tiny[name] = inner | _shrunk(inner)
     return tiny
 
 
@@ -280,11 +280,11 @@ def tiny_network(model_type: str) -> Any:
 
 
 def generated(network: Any, ids: list[int], **options: Any) -> list[int]:
-    """What greedy `generate` adds to a prompt, without the options that came with the network."""
+    """Tokens that greedy `generate` adds to a prompt, with the default options of `generate`."""
     network.generation_config = GenerationConfig(eos_token_id=0, pad_token_id=0)
-    given = torch.tensor([ids])
+    input_ids = torch.tensor([ids])
     out = network.generate(
-        given, attention_mask=torch.ones_like(given), max_new_tokens=LENGTH, do_sample=False, **options
+        input_ids, attention_mask=torch.ones_like(input_ids), max_new_tokens=LENGTH, do_sample=False, **options
     )
     return [int(token) for token in out[0, len(ids) :]]
 
@@ -328,7 +328,7 @@ def check_family(model_type: str) -> FamilyResult:
                 found[f"object, {name}"] = _decoded(method, target=network, ids=ids, **settings)
                 found[f"folder, {name}"] = _decoded(method, model=str(folder), prompt=PROMPT, chat=False, **settings)
             except (ValueError, ModelError) as error:
-                return FamilyResult(model_type, "refused", str(error))
+                return FamilyResult(model_type, "refused", str(error).removeprefix("target: ").partition(";")[0])
     wrong = [name for name, tokens in found.items() if tokens != right]
     if not wrong:
         return FamilyResult(model_type, "same")
@@ -373,17 +373,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.families", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="MODEL_TYPE", help="only these; by default all")
     parser.add_argument("--write", action="store_true", help="write the list into docs/models.md")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     results = []
-    for name in given.names or model_types():
+    for name in options.names or model_types():
         with _quiet():
             results.append(check_family(name))
         print(f"{name}: {OUTCOMES[results[-1].outcome]} {results[-1].note}".rstrip(), file=sys.stderr, flush=True)
         gc.collect()
     print(table(results))
-    if given.write:
-        before, rest = DOCS.read_text(encoding="utf-8").split(MARKS[0])
-        write_atomic(DOCS, f"{before}{MARKS[0]}{table(results)}{MARKS[1]}{rest.split(MARKS[1])[1]}".encode())
+    if options.write:
+        before, after = DOCS.read_text(encoding="utf-8").split(MARKS[0])
+        write_atomic(DOCS, f"{before}{MARKS[0]}{table(results)}{MARKS[1]}{after.split(MARKS[1])[1]}".encode())
     return 0
 
 

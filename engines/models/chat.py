@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from engines.models.tokenizer_files import special_tokens
 from engines.settings import format_value
 
 _CHATML: Final = (
@@ -85,7 +86,7 @@ class ChatOptions:
             check_not_empty(prompt, "ask a question")
         if self.chat is False:
             return RenderedPrompt(prompt, False, {})
-        special = [token.content for token in getattr(tokenizer, "added_tokens_decoder", {}).values() if token.special]
+        special = special_tokens(tokenizer).values()
         for turn in turns:
             if turn["role"] != "assistant":  # a model's own answer may hold them
                 check_no_special_tokens(text_of_turn(turn), special, name)

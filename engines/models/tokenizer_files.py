@@ -39,9 +39,18 @@ def encode_template(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
+def special_tokens(tokenizer: Any) -> dict[int, str]:
+    """The special tokens of a tokenizer by id; empty for one that has none."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    return {number: token.content for number, token in added.items() if token.special}
+
+
 def encode_text(tokenizer: Any, text: str) -> list[int]:
     """The ids of a text with the special tokens that a tokenizer puts before it, unless it begins with them already."""
-    ids, plain = list(tokenizer(text)["input_ids"]), encode_template(tokenizer, text)
+    ids = list(tokenizer(text)["input_ids"])
+    if not special_tokens(tokenizer):
+        return ids
+    plain = encode_template(tokenizer, text)
     added = next((i for i in range(len(ids)) if ids[i : i + len(plain)] == plain), 0)
     return ids[added:] if added and plain[:added] == ids[:added] else ids
 

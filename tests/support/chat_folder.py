@@ -1,4 +1,4 @@
-"""A tiny random Llama in a folder, with a tokenizer of bytes and special tokens and a chat template of one's own."""
+"""A tiny random Llama in a folder, with a tokenizer of bytes and special tokens and a chat template."""
 
 import json
 from collections.abc import Sequence
@@ -17,14 +17,16 @@ def byte_tokenizer(prefix: Sequence[str] = (), merges: Sequence[tuple[str, str]]
     """A tokenizer of bytes; `prefix` are special tokens that it puts before a text."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = [*SPECIAL, *alphabet, *("".join(pair) for pair in merges)]
-    made = Tokenizer(models.BPE({word: i for i, word in enumerate(words)}, [*merges]))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    tokenizer = Tokenizer(models.BPE({word: i for i, word in enumerate(words)}, [*merges]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     if prefix:
         numbered = [(token, SPECIAL.index(token)) for token in dict.fromkeys(prefix)]
-        made.post_processor = processors.TemplateProcessing(single=f"{' '.join(prefix)} $A", special_tokens=numbered)
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{' '.join(prefix)} $A", special_tokens=numbered
+        )
     return PreTrainedTokenizerFast(
-        tokenizer_object=made, bos_token="<|end|>", eos_token="<|end|>", extra_special_tokens=[*SPECIAL[1:]]
+        tokenizer_object=tokenizer, bos_token="<|end|>", eos_token="<|end|>", extra_special_tokens=[*SPECIAL[1:]]
     )
 
 

@@ -37,7 +37,7 @@ from engines.models.fast_decoder import LeanCausalLM, is_supported
 from engines.models.memory import MemoryRequirement, cached_numbers, check_cache
 from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
-from engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer
+from engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer, special_tokens
 from engines.models.torch_model import Networked, count_parameters
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
@@ -69,6 +69,17 @@ class CausalText(Networked):
     def text_of(self, ids: Sequence[int]) -> str:
         """The text of some ids; empty without a tokenizer."""
         return "" if self._tokenizer is None else str(self._tokenizer.decode(list(ids)))
+
+    @property
+    def has_template(self) -> bool:
+        """Whether its tokenizer has a chat template."""
+        return bool(getattr(self._tokenizer, "chat_template", None))
+
+    def answer_text(self, tokens: Sequence[int | None]) -> str:
+        """The text of an answer as a conversation continues it: up to its end, without special tokens."""
+        stop = next((i for i, token in enumerate(tokens) if token in self.ends), len(tokens))
+        special = special_tokens(self._tokenizer)
+        return self.text_of([token for token in tokens[:stop] if token is not None and token not in special])
 
     def with_chat(self, chat: ChatOptions) -> "CausalText":
         """Return the same network with other chat options."""

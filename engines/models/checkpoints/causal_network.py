@@ -1,4 +1,4 @@
-"""What a causal language model of transformers can do, found by running it, and how it is fed.
+"""Traits of a causal language model of transformers, found by running it, and its forward pass.
 
 No field of a config says reliably whether attention is causal, or which caches can be cut. A few tokens do: logits must
 not depend on later tokens, nor on whether earlier ones were cached.
@@ -73,7 +73,7 @@ def traits_of(network: Any, field: str) -> NetworkTraits:
 
 
 def _described(network: Any) -> NetworkTraits:
-    """What the signature of a network says."""
+    """Traits that the signature of a network shows."""
     names = inspect.signature(network.forward).parameters
     name = "cache" if "cache" in names else "past_key_values"
     return NetworkTraits(False, 0, name, "logits_to_keep" in names, "position_ids" in names)
@@ -81,7 +81,7 @@ def _described(network: Any) -> NetworkTraits:
 
 @torch.inference_mode()
 def _tried(network: Any, field: str, plain: NetworkTraits) -> NetworkTraits:
-    """What passes over two texts tell that begin alike."""
+    """Traits that passes over two texts with the same beginning show."""
     kind, size = type(network).__name__, int(network.config.get_text_config().vocab_size)
     texts = torch.arange(4 * _HALF, device=network.device).view(2, -1) % size
     texts[1, :_HALF] = texts[0, :_HALF]

@@ -92,15 +92,15 @@ def test_a_prompt_that_begins_with_the_first_tokens_is_not_given_them_again(
     tmp_path: Path, prefix: tuple[str, ...], chat: bool | None
 ) -> None:
     folder = write(tmp_path / "bos", tokenizer=byte_tokenizer(prefix))
-    whole = "".join(prefix) + "hi"
+    text = "".join(prefix) + "hi"
     ids = AutoTokenizer.from_pretrained(folder)("hi")["input_ids"]
-    given: dict[str, Any] = {"settings": {"length": 8}, "local": True}
-    assert list(RunRequest("ar", folder, "hi", chat=chat, **given).job().task.prompt_ids) == ids
+    options: dict[str, Any] = {"settings": {"length": 8}, "local": True}
+    assert list(RunRequest("ar", folder, "hi", chat=chat, **options).job().task.prompt_ids) == ids
     if chat is False:
-        assert list(RunRequest("ar", folder, whole, chat=False, **given).job().task.prompt_ids) == ids
+        assert list(RunRequest("ar", folder, text, chat=False, **options).job().task.prompt_ids) == ids
     else:
         with pytest.raises(ValueError, match="keeps for itself"):
-            RunRequest("ar", folder, whole, chat=chat, **given).job().decoder()
+            RunRequest("ar", folder, text, chat=chat, **options).job().decoder()
 
 
 def test_an_answer_may_hold_special_tokens_and_a_question_may_not(tmp_path: Path) -> None:
