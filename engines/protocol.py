@@ -268,6 +268,14 @@ class HasChat(Protocol):
 
 
 @runtime_checkable
+class ReadsTarget(Protocol):
+    """A drafter that reads the ids of its target, and may have another vocabulary."""
+
+    def drafting_for(self, target: Model, tasks: Sequence[Task]) -> Model:
+        """Return the same model as a drafter for a target; raises ValueError where it cannot draft for it."""
+
+
+@runtime_checkable
 class SharesPrompt(Protocol):
     """A drafter that must be given the prompt of its target, because it has no prompt of its own."""
 

@@ -18,19 +18,21 @@ from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
 from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.models.catalog import MODELS, drafter_of, eagle_of, load_model, models_for
+from engines.models.vocabularies import check_vocabularies
 from engines.protocol import (
     Decision,
     Decoder,
     ForwardRequest,
     Model,
     OpensDrafterSession,
+    ReadsTarget,
     Renderer,
     Role,
     Session,
     Task,
 )
 from engines.runtime.environment import environment
-from engines.runtime.model_pair import PairSession, check_heads, check_prompt_compatibility, check_vocabularies
+from engines.runtime.model_pair import PairSession, check_heads, check_prompt_compatibility
 from engines.runtime.recorder import LIKELY, MAX_TOP_K, PendingStep, StepRecorder
 from engines.runtime.stage_timer import Cuda, Host, StageTimer
 from engines.sampling.random_source import SeededRandom, UniformOverride, parse_seed
@@ -164,6 +166,9 @@ def open_session(jobs: Sequence[Job]) -> Session:
         return session
     if isinstance(draft, OpensDrafterSession):
         return PairSession({"target": session, "draft": draft.open_drafter_session(session, tasks)})
+    if isinstance(draft, ReadsTarget) and draft is not first.model:
+        draft = draft.drafting_for(first.model, tasks)
+        return _pair(first.model, session, draft, draft.open_session(tasks, guided))
     check_vocabularies(first.model, draft)
     if first.method.find_drafter and isinstance(tasks[0], ContinuousTask) and draft is not first.model:
         check_heads(
@@ -175,8 +180,12 @@ def open_session(jobs: Sequence[Job]) -> Session:
     if tasks[0].canvas.kind == "text" and draft is not first.model:
         for job, task in zip(jobs, tasks, strict=True):
             check_prompt_compatibility(first.model, draft, task, draft.make_task(job.prompt, job.config))
-    devices: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
-    return PairSession({"target": session, "draft": draft.open_session(tasks, guided)}, devices)
+    return _pair(first.model, session, draft, draft.open_session(tasks, guided))
+
+
+def _pair(target: Model, session: Session, draft: Model, draft_session: Session) -> PairSession:
+    devices: dict[Role, torch.device] = {"target": target.device, "draft": draft.device}
+    return PairSession({"target": session, "draft": draft_session}, devices)
 
 
 @torch.inference_mode()

@@ -8,11 +8,12 @@ folder is loaded with the class that AutoModelForCausalLM selects for its `model
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, GenerationConfig
 from typing_extensions import override
@@ -39,9 +40,32 @@ from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
 from engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer, special_tokens
 from engines.models.torch_model import Networked, count_parameters
-from engines.protocol import Family, Task
+from engines.models.vocabularies import check_vocabularies
+from engines.protocol import Family, Model, Task
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Canvas, Legend, ModelCard, Output
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTokens:
+    """Tokens that a drafter has in common with its target."""
+
+    width: int
+    """Size of the target's vocabulary."""
+    ids: Int[Tensor, " N"]
+    """The ids that may be drafted."""
+    rows: int
+    """Tokens that the drafter can read; others, of its target, are replaced by token 0."""
+
+    def read(self, text: Int[Tensor, " T"]) -> Int[Tensor, " T"]:
+        """The text as the drafter reads it."""
+        return torch.where(text < self.rows, text, 0)
+
+    def spread(self, logits: Float[Tensor, "W D"]) -> Float[Tensor, "W V"]:
+        """Logits over the target's vocabulary, -inf for tokens that are not drafted."""
+        spread = logits.new_full((len(logits), self.width), -torch.inf)
+        spread[:, self.ids] = logits[:, self.ids]
+        return spread
 
 
 class CausalText(Networked):
@@ -60,6 +84,41 @@ class CausalText(Networked):
     _ids: tuple[int, ...] | None = None
     """The prompt as ids; None where prompts are texts."""
     _chat = ChatOptions()
+    _shared: SharedTokens | None = None
+    """Of a drafter with another vocabulary than its target's."""
+
+    @property
+    def vocabulary(self) -> Mapping[str, int] | None:
+        """Ids by token; None without a tokenizer that lists them."""
+        listed = getattr(self._tokenizer, "get_vocab", None)
+        return None if listed is None else cast("Mapping[str, int]", listed())
+
+    def drafting_for(self, target: Model, tasks: Sequence[Task]) -> "CausalText":
+        """Return the same network as a drafter for another model.
+
+        Its vocabulary may have further tokens, which are not drafted, and lack some, which are drafted by no one.
+
+        Raises:
+            ValueError: If an id is of two tokens, a token has two ids, or the texts are too long for it; the message
+                names a token.
+        """
+        for task in tasks if self._longest else ():
+            check_length(len(task.prompt_ids), task.length, self._longest, self.card.id)
+        one, other = target.vocabulary if isinstance(target, CausalText) else None, self.vocabulary
+        if one is None or other is None or (one == other and tasks[0].vocab_size == self._width):
+            check_vocabularies(target, cast(Model, self))
+            return self
+        names = {number: token for token, number in one.items()}
+        if any(one.get(token, number) != number for token, number in other.items()) or any(
+            names.get(number, token) != token for token, number in other.items()
+        ):
+            check_vocabularies(target, cast(Model, self))
+        largest = min(tasks[0].vocab_size, self._width)
+        ids = torch.tensor(sorted(i for i in names.keys() & set(other.values()) if i < largest), device=self.device)
+        rows = int(self._network.config.get_text_config().vocab_size)
+        same = copy(self)
+        same._shared = SharedTokens(tasks[0].vocab_size, ids, rows)
+        return same
 
     @property
     def prompt(self) -> str:
@@ -124,7 +183,7 @@ class CausalText(Networked):
 
     def open_session(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
         """Open a session, one sequence per task."""
-        return CausalLMSession(self._network, tasks, self._width, self._traits)
+        return CausalLMSession(self._network, tasks, self._width, self._traits, self._shared)
 
 
 class CausalLM(CausalText):
@@ -257,8 +316,15 @@ def _longest(config: Any) -> int:
 class CausalLMSession(DiscreteSession):
     """Each sequence has a cache of its own; requests of one call are answered one after the other."""
 
-    def __init__(self, network: Any, tasks: Sequence[Task], width: int, traits: NetworkTraits) -> None:
-        self._network, self._width, self._traits = network, width, traits
+    def __init__(
+        self,
+        network: Any,
+        tasks: Sequence[Task],
+        width: int,
+        traits: NetworkTraits,
+        shared: SharedTokens | None = None,
+    ) -> None:
+        self._network, self._width, self._traits, self._shared = network, width, traits, shared
         self.prefix = max(len(task.prompt_ids) for task in tasks)
         self._prompts = [torch.tensor(task.prompt_ids, device=network.device) for task in tasks]
         self._caches: list[Any] = [self._new_cache(len(task.prompt_ids) + task.length) for task in tasks]
@@ -286,12 +352,14 @@ class CausalLMSession(DiscreteSession):
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, ProbsRequest]) -> Tensor:
         rows = [self._row(sequence, request) for sequence, request in requests.items()]
+        rows = [self._shared.spread(row) for row in rows] if self._shared else rows
         max_length = max(len(row) for row in rows)
         return torch.stack([torch.nn.functional.pad(row, (0, 0, 0, max_length - len(row))) for row in rows])[:, None]
 
     def _row(self, sequence: int, request: ProbsRequest) -> Tensor:
         """Logits [W, V] of the positions that a sequence asks for."""
         text = torch.cat([self._prompts[sequence], request.tokens.to(self._prompts[sequence])])
+        text = self._shared.read(text) if self._shared else text
         first = len(self._prompts[sequence]) + request.num_final - 1
         cache, start, wanted = self._caches[sequence], 0, len(text) - first
         if cache is not None:
