@@ -81,20 +81,21 @@ def _described(network: Any) -> NetworkTraits:
 
 @torch.inference_mode()
 def _tried(network: Any, field: str, plain: NetworkTraits) -> NetworkTraits:
-    """Traits that passes over two texts with the same beginning show."""
+    """Traits that passes over a text, its beginning and a continuation of that show."""
     kind, size = type(network).__name__, int(network.config.get_text_config().vocab_size)
     texts = torch.arange(4 * _HALF, device=network.device).view(2, -1) % size
     texts[1, :_HALF] = texts[0, :_HALF]
     try:
-        one, other = (feed(network, plain, text[None], None, 0, 2 * _HALF).float() for text in texts)
+        one = feed(network, plain, texts[:1], None, 0, 2 * _HALF).float()
+        begun = feed(network, plain, texts[:1, :_HALF], None, 0, _HALF).float()
     except Exception as error:  # of whatever a network needs in addition
         why = " ".join(str(error).split())[:_MAX_CHARACTERS]
         raise ValueError(f"{field}: {kind} does not decode from ids alone ({why}); {_REMEDY}") from error
-    # Not compared exactly, as a pass over other tokens may round differently; a true difference is far larger.
+    # Not compared exactly, as a pass over fewer tokens may round differently; a true difference is far larger.
     tolerance = torch.finfo(network.dtype).eps ** 0.5 * one.abs().max()
-    if (one - other)[:_HALF].abs().max() > tolerance:
+    if (one[:_HALF] - begun).abs().max() > tolerance:
         raise ValueError(
-            f"{field}: the attention of {kind} is not causal, so it does not predict the next token; {_REMEDY} One "
+            f"{field}: the attention of {kind} is not causal, as its logits change when tokens follow; {_REMEDY} One "
             "that was trained as a decoder has is_decoder=true in its config."
         )
     try:
@@ -167,12 +168,13 @@ def estimate_cached_numel(network: Any) -> int | None:
 
     None for a network that looks at its tokens, which have no values there.
     """
+    ids = torch.zeros(1, 1, dtype=torch.long, device="meta")
+    network = network.eval().to(torch.bfloat16)  # which all kernels for experts take
+    network.config.pad_token_id = None  # or some networks look for it in the ids
     try:
         cache = new_cache(network)
         if cache is None:
             return 0
-        ids = torch.zeros(1, 1, dtype=torch.long, device="meta")
-        network = network.eval().to(torch.bfloat16)  # which all kernels for experts take
         feed(network, _described(network), ids, cache, 0, 1)
     except Exception:  # of whatever reads values
         return None

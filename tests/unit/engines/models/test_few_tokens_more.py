@@ -123,7 +123,7 @@ def test_a_prompt_may_hold_tokens_that_the_drafter_lacks(tmp_path: Path) -> None
 def test_a_token_with_another_id_is_refused_by_name(tmp_path: Path) -> None:
     one, other = adding(tmp_path, "<think>", "</think>"), adding(tmp_path, "</think>", "<think>")
     target, draft = wider(tmp_path / "one", one), wider(tmp_path / "other", other)
-    with pytest.raises(ValueError, match=r"drafter: other and one have different vocabularies: token '</think>' is 259"):
+    with pytest.raises(ValueError, match=r"other and one have different vocabularies: token '</think>' is 259"):
         ds.run("speculative", model=target, draft=draft, prompt=PROMPT, length=8)
 
 
