@@ -23,7 +23,7 @@ _MAX_FIELDS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class BenchPrompt:
-    """A prompt, or a conversation of which some turns are to be answered."""
+    """A prompt, or a conversation with one or more turns to answer."""
 
     questions: tuple[str, ...]
     """Questions that are asked one after the other, each after the answer to the one before."""
@@ -57,7 +57,7 @@ def read_prompts(path: str | os.PathLike[str]) -> list[BenchPrompt]:
 
 
 def _entries(text: str, path: str) -> Iterator[tuple[str, Any]]:
-    """The entries of a file, each with its place."""
+    """The entries of a file, each with its line or number."""
     if text.lstrip().startswith("["):
         try:
             entries = json.loads(text)

@@ -85,7 +85,7 @@ class CausalText(Networked):
     """The prompt as ids; None where prompts are texts."""
     _chat = ChatOptions()
     _shared: SharedTokens | None = None
-    """Of a drafter with another vocabulary than its target's."""
+    """Common tokens of a drafter and a target with another vocabulary; None for the same one."""
 
     @property
     def vocabulary(self) -> Mapping[str, int] | None:

@@ -102,5 +102,5 @@ def test_what_holds_no_prompt_is_refused_with_its_place(tmp_path: Path, content:
     file.write_text(content)
     with pytest.raises(ConfigError) as caught:
         read_prompts(file)
-    said = str(caught.value)
-    assert said.startswith("prompts: ") and sentence in said and "\n" not in said
+    message = str(caught.value)
+    assert message.startswith("prompts: ") and sentence in message and "\n" not in message

@@ -115,19 +115,19 @@ def test_an_answer_may_hold_special_tokens_and_a_question_may_not(tmp_path: Path
         ds.run("ar", model=folder, messages=[{"role": "user", "content": "<|think|>"}], **SHORT)
 
 
-@pytest.mark.parametrize("given", [{"messages": CALL[:1]}, {"prompt": "hi", "system": "be short"}])
-def test_a_model_without_a_template_is_not_silently_given_one(tmp_path: Path, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("settings", [{"messages": CALL[:1]}, {"prompt": "hi", "system": "be short"}])
+def test_a_model_without_a_template_is_not_silently_given_one(tmp_path: Path, settings: dict[str, Any]) -> None:
     folder = write(tmp_path / "base")
-    field = "messages" if "messages" in given else "system"
+    field = "messages" if "messages" in settings else "system"
     sentence = f"{field}: base has no chat template, so it does not chat; use chat=True for ChatML, or give a prompt."
     with pytest.raises(ValueError) as caught:
-        ds.run("ar", model=folder, **given, **SHORT)
+        ds.run("ar", model=folder, **settings, **SHORT)
     assert str(caught.value) == sentence
-    assert "<|im_start|>" in ds.run("ar", model=folder, chat=True, **given, **SHORT).rendered
+    assert "<|im_start|>" in ds.run("ar", model=folder, chat=True, **settings, **SHORT).rendered
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("settings", "problem"),
     [
         ({"messages": [{"content": "a"}]}, "messages: must be a list of turns"),
         ({"messages": [{"role": "user", "content": 3}]}, r"messages: turn 1 has .* in its content; only text is read"),
@@ -142,10 +142,10 @@ def test_a_model_without_a_template_is_not_silently_given_one(tmp_path: Path, gi
     ],
     ids=str,
 )
-def test_what_cannot_be_put_is_said_in_a_sentence(tmp_path: Path, given: dict[str, Any], problem: str) -> None:
+def test_what_cannot_be_put_is_said_in_a_sentence(tmp_path: Path, settings: dict[str, Any], problem: str) -> None:
     folder = write(tmp_path / "it", TOOLS)
     with pytest.raises(ValueError, match=problem) as caught:
-        ds.run("ar", model=folder, **given, **SHORT)
+        ds.run("ar", model=folder, **settings, **SHORT)
     assert "\n" not in str(caught.value)
 
 

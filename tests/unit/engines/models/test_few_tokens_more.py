@@ -20,7 +20,7 @@ PROMPT = "return the sum of a list and the sum of"
 
 
 class Words:
-    """A tokenizer of a few named tokens."""
+    """A tokenizer of a small named tokens."""
 
     def __init__(self, ids: Mapping[str, int]) -> None:
         self.ids = ids
@@ -95,7 +95,7 @@ def test_the_distribution_is_the_targets(
         lambda request: alone.forward({0: request}, plain, lambda *_: None)[0].value,
     )
     assert len(wanted) == rows[0] ** length
-    assert largest_error(got, wanted) < 1e-6  # of float32 logits, which depend on how many tokens are in a pass
+    assert largest_error(got, wanted) < 1e-6  # of float32 logits, which depend on how large tokens are in a pass
     assert any(token in draft_ids.values() for text in got for token in text)
 
 
@@ -103,11 +103,11 @@ def test_the_distribution_is_the_targets(
 @pytest.mark.parametrize("larger", ["drafter", "target"])
 def test_a_few_added_tokens_do_not_keep_a_drafter_away(tmp_path: Path, larger: str, sampling: dict[str, Any]) -> None:
     added = adding(tmp_path, "<think>", "</think>")
-    few, many = write(tmp_path / "few"), wider(tmp_path / "many", added)
-    target, draft = (few, many) if larger == "drafter" else (many, few)
-    given: dict[str, Any] = {"model": target, "prompt": PROMPT, "length": 16, **sampling}
-    ordinary = ds.run("ar", **given)
-    trace = ds.run("speculative", draft=draft, gamma=3, likely=4, **given)
+    small, large = write(tmp_path / "small"), wider(tmp_path / "large", added)
+    target, draft = (small, large) if larger == "drafter" else (large, small)
+    settings: dict[str, Any] = {"model": target, "prompt": PROMPT, "length": 16, **sampling}
+    ordinary = ds.run("ar", **settings)
+    trace = ds.run("speculative", draft=draft, gamma=3, likely=4, **settings)
     assert trace.output.tokens == ordinary.output.tokens
     drafted = {token for step in trace.steps for token in step.draft or () if isinstance(token, int)}
     assert drafted and max(drafted) < 259
@@ -115,9 +115,11 @@ def test_a_few_added_tokens_do_not_keep_a_drafter_away(tmp_path: Path, larger: s
 
 def test_a_prompt_may_hold_tokens_that_the_drafter_lacks(tmp_path: Path) -> None:
     added = adding(tmp_path, "<think>", "</think>")
-    few, many = write(tmp_path / "few"), wider(tmp_path / "many", added)
-    given: dict[str, Any] = {"model": many, "prompt": "<think>ab</think>a", "top_k": 1, "length": 16}
-    assert ds.run("speculative", draft=few, gamma=3, **given).output.tokens == ds.run("ar", **given).output.tokens
+    small, large = write(tmp_path / "small"), wider(tmp_path / "large", added)
+    settings: dict[str, Any] = {"model": large, "prompt": "<think>ab</think>a", "top_k": 1, "length": 16}
+    assert (
+        ds.run("speculative", draft=small, gamma=3, **settings).output.tokens == ds.run("ar", **settings).output.tokens
+    )
 
 
 def test_a_token_with_another_id_is_refused_by_name(tmp_path: Path) -> None:
@@ -129,5 +131,5 @@ def test_a_token_with_another_id_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_objects_with_padded_heads_draft_for_each_other() -> None:
     target, draft, tokenizer = network(), network(264, 512, seed=3), byte_tokenizer()
-    given: dict[str, Any] = {"target": target, "tokenizer": tokenizer, "prompt": PROMPT, "top_k": 1, "length": 16}
-    assert ds.run("speculative", draft=draft, **given).output.tokens == ds.run("ar", **given).output.tokens
+    settings: dict[str, Any] = {"target": target, "tokenizer": tokenizer, "prompt": PROMPT, "top_k": 1, "length": 16}
+    assert ds.run("speculative", draft=draft, **settings).output.tokens == ds.run("ar", **settings).output.tokens

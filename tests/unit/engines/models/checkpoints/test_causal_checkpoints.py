@@ -56,16 +56,16 @@ def test_an_encoder_is_refused_by_its_attention_and_a_decoder_of_its_class_is_no
         "initializer_range": 0.3, "pad_token_id": 0, "eos_token_id": 0,
     }  # fmt: skip
     encoder = BertLMHeadModel(BertConfig(**sizes)).eval()
-    given: dict[str, Any] = {"tokenizer": byte_tokenizer(), **SHORT}
+    settings: dict[str, Any] = {"tokenizer": byte_tokenizer(), **SHORT}
     with pytest.raises(ValueError, match=r"target: the attention of BertLMHeadModel is not causal, .*is_decoder=true"):
-        ds.run("ar", target=encoder, **given)
+        ds.run("ar", target=encoder, **settings)
     encoder.save_pretrained(tmp_path / "bert")
     byte_tokenizer().save_pretrained(tmp_path / "bert")
     with pytest.raises(ModelError, match=r"bert: .*is not causal") as caught:
         tokens(str(tmp_path / "bert"))
     assert "Fetch it again" not in str(caught.value)
     decoder = BertLMHeadModel(BertConfig(**sizes, is_decoder=True)).eval()
-    assert ds.run("ar", target=decoder, **given).summary.tokens
+    assert ds.run("ar", target=decoder, **settings).summary.tokens
 
 
 def test_a_network_whose_logits_depend_on_the_length_of_a_text_is_refused() -> None:
@@ -86,14 +86,14 @@ def test_a_cache_that_gives_other_logits_is_not_used(monkeypatch: pytest.MonkeyP
     assert traits_of(network(), "target").has_cache
     forward = type(other).forward
 
-    def forgetful(self: Any, *given: Any, **options: Any) -> Any:
+    def forgetful(self: Any, *settings: Any, **options: Any) -> Any:
         if (
             options.get("use_cache")
             and options["input_ids"].shape[1] > 1
             and options["past_key_values"].get_seq_length()
         ):
             raise AssertionError("caches are only supported for single tokens")
-        return forward(self, *given, **options)
+        return forward(self, *settings, **options)
 
     monkeypatch.setattr(type(other), "forward", forgetful)
     assert not traits_of(other, "target").has_cache
