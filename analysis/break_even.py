@@ -115,24 +115,6 @@ def acceptance_for(tokens: float, drafts: float) -> float | None:
     return high
 
 
-def best_length(passed: Sequence[float], cost: float) -> tuple[int, float]:
-    """Return the fastest draft length and its estimated speed-up over the baseline.
-
-    Args:
-        passed: Share of target passes that accepted their first draft, their second, ..., one per draft position.
-        cost: Cost of such a pass with its drafts, in baseline passes. A pass with shorter drafts costs proportionally
-            less beyond 1.
-
-    Returns:
-        Draft length and speed-up; 0 and 1.0 if no length pays.
-    """
-    best, yielded = (0, 1.0), 1.0
-    for length, share in enumerate(passed, 1):
-        yielded += share
-        best = max(best, (length, yielded / (1 + (cost - 1) * length / len(passed))), key=lambda one: one[1])
-    return best
-
-
 def _seconds(steps: Sequence[Step]) -> float:
     """Mean time of the passes."""
     return sum(step.call.milliseconds.total for step in steps) / 1000 / len(steps) if steps else 0.0

@@ -14,7 +14,7 @@ from engines.runtime.run_request import RunRequest, read_method
 from engines.settings import ConfigError
 from engines.settings import settings as settings_of
 
-_FIELDS: Final = ("draft", "ids", "tokenizer", "chat", "messages", "system", "device", "preset", "likely")
+_FIELDS: Final = ("draft", "ids", "tokenizer", "chat", "messages", "system", "template", "device", "preset", "likely")
 """Fields of a `RunRequest` that are passed together with the settings of a method."""
 
 

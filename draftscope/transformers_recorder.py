@@ -17,7 +17,8 @@ from torch import Tensor
 
 from draftscope.builder import TraceBuilder
 from draftscope.trace import Trace
-from engines.models.checkpoints.causal_lm import CausalLM, check_network
+from engines.models.checkpoints.causal_lm import CausalLM
+from engines.models.checkpoints.causal_network import check_network
 from engines.runtime.environment import environment
 from engines.runtime.stage_timer import Host
 from traces import Fate

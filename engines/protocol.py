@@ -46,6 +46,8 @@ class Task:
     """Renderer of this canvas if it depends on the prompt; by default the model."""
     rendered_prompt: str = field(default="", kw_only=True)
     """The prompt as the model reads it, where that is a text."""
+    template_variables: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """Variables of the chat template; where the template reads the date, the date as well."""
 
     @property
     def length(self) -> int:
@@ -263,6 +265,14 @@ class HasChat(Protocol):
 
     def with_chat(self, chat: Any) -> Model:
         """Return the same model with other chat options (`engines.models.chat.ChatOptions`)."""
+
+
+@runtime_checkable
+class ReadsTarget(Protocol):
+    """A drafter that reads the ids of its target, and may have another vocabulary."""
+
+    def drafting_for(self, target: Model, tasks: Sequence[Task]) -> Model:
+        """Return the same model as a drafter for a target; raises ValueError where it cannot draft for it."""
 
 
 @runtime_checkable

@@ -30,7 +30,7 @@ def scd(seeds: int) -> dict[str, list[Effect]]:
     """
     alone, maximal, gumbel = (_runs(seeds, coupling=name) for name in ("none", "maximal", "gumbel"))
     half = _runs(seeds, coupling="maximal", alpha=0.5)
-    without, with_most, unhalved, halved = (
+    without, full, unhalved, halved = (
         [float(trace.summary.forwards) for trace in traces] for traces in (alone, maximal, gumbel, half)
     )
     changed = [_changed(trace) for trace in alone]
@@ -45,15 +45,15 @@ def scd(seeds: int) -> dict[str, list[Effect]]:
             difference("β of old drafts, coupled over uncoupled", map(_old, maximal), map(_old, alone)),
         ],
         "Fig. 5": [
-            difference("passes, α = 0.5 over 1", halved, with_most),
+            difference("passes, α = 0.5 over 1", halved, full),
             difference("passes, α = 0 over 0.5", without, halved),
         ],
         "Fig. 6": [one, difference("three apart, MC-SJD over GS-SJD", far, near)],
         "Table 1": [
-            difference("passes, SJD over MC-SJD", without, with_most),
+            difference("passes, SJD over MC-SJD", without, full),
             difference("passes, SJD over GS-SJD", without, unhalved),
         ],
-        "Tables 1, 2": [difference("passes, MC-SJD over GS-SJD", with_most, unhalved)],
+        "Tables 1, 2": [difference("passes, MC-SJD over GS-SJD", full, unhalved)],
     }
 
 

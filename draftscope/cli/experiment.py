@@ -6,7 +6,17 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option, Typer
 
 from draftscope.cli.errors import DONE
-from draftscope.cli.options import Device, Devices, Dtype, Settings, parse_assignments
+from draftscope.cli.options import (
+    Chat,
+    Device,
+    Devices,
+    Dtype,
+    Settings,
+    System,
+    Template,
+    parse_assignments,
+    parse_variables,
+)
 from draftscope.cli.streams import output_file, report_unwritable
 from traces.files import STANDARD
 
@@ -15,7 +25,9 @@ app = Typer(help="Run many methods, settings, prompts and seeds.", rich_markup_m
 
 def bench(
     target: Annotated[str, Option(metavar="ID", help="A model id, a checkpoint's folder or OWNER/NAME.")],
-    prompts: Annotated[str, Option(metavar="FILE", help="JSON lines with prompt or turns (MT-Bench, Spec-Bench).")],
+    prompts: Annotated[
+        str, Option(metavar="FILE", help="JSON lines or an array: prompt, question, turns, messages or conversations.")
+    ],
     drafter: Annotated[
         str | None, Option(metavar="ID", help="Model that drafts; default: the catalogue's for the target, if any.")
     ] = None,
@@ -26,6 +38,9 @@ def bench(
     limit: Annotated[int | None, Option(metavar="N", help="Use the first N prompts.")] = None,
     seed: Annotated[int, Option(metavar="N", help="Seed of all runs.")] = 0,
     settings: Settings = None,
+    chat: Chat = None,
+    system: System = None,
+    template: Template = None,
     device: Devices = None,
     dtype: Dtype = None,
     table: Annotated[Literal["markdown", "latex"], Option(help="Format of the printed table.")] = "markdown",
@@ -38,11 +53,12 @@ def bench(
     Runs the methods of Draftscope and `generate` of transformers.
     """
     from draftscope.experiments.bench import bench as measure
-    from draftscope.experiments.bench import read_prompts
+    from draftscope.experiments.prompt_files import read_prompts
 
-    options: dict[str, Any] = {"device": device, "dtype": dtype}
-    options = {name: value for name, value in options.items() if value}
-    options |= {"seed": seed, "progress": sys.stderr.isatty(), **parse_assignments(settings or [])}
+    options: dict[str, Any] = {"device": device, "dtype": dtype, "chat": chat, "system": system}
+    options |= {"template": parse_variables(template)}
+    options = {name: value for name, value in options.items() if value is not None}
+    options |= {"seed": seed, "progress": True, **parse_assignments(settings or [])}
     texts = read_prompts(prompts)[:limit]
     measured = measure(target, texts, draft=drafter, gammas=draft_length or [4], repeats=repeats, **options)
     print(measured.latex() if table == "latex" else measured.markdown(), end="")

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Final
@@ -42,7 +43,8 @@ class CommandGroup(TyperGroup):
             if current != words:
                 notice(current)
             words = current
-            with self.make_context(NAME, words) as context:
+            with warnings.catch_warnings(), self.make_context(NAME, words) as context:
+                warnings.showwarning = _show_warning
                 return int(self.invoke(context) or DONE)
         except typer.Exit as exit_:
             return exit_.exit_code
@@ -76,6 +78,11 @@ def notice(words: Sequence[str]) -> None:
         f"{NAME}: this form ends with the next release; use: {shlex.join([NAME, *words])}",
         file=sys.stderr,
     )
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning as one line on standard error."""
+    print(f"{NAME}: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _message(error: Exception) -> str:

@@ -1,5 +1,6 @@
 """Options that several commands share, and completion of their values."""
 
+import json
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -17,6 +18,22 @@ def parse_assignments(texts: Sequence[str]) -> dict[str, str]:
         if "=" not in text:
             raise ConfigError(f"--set: {text!r} must read NAME=VALUE.")
     return dict(text.split("=", 1) for text in texts)
+
+
+def parse_variables(texts: Sequence[str] | None) -> dict[str, Any] | None:
+    """Return the variables of `--template NAME=VALUE` by name; a value is JSON or, where it is not, a text."""
+    if texts is None:
+        return None
+    variables: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ConfigError(f"--template: {text!r} must read NAME=VALUE.")
+        try:
+            variables[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            variables[name] = value
+    return variables
 
 
 def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None:
@@ -91,6 +108,12 @@ DownloadedModel = Annotated[
 Settings = Annotated[
     list[str] | None,
     Option("--set", metavar="NAME=VALUE", help="A setting of draftscope list.", autocompletion=_complete_settings),
+]
+Chat = Annotated[bool | None, Option(help="Use the chat template; default: if the model has one.", show_default=False)]
+System = Annotated[str | None, Option(metavar="TEXT", help="System turn of the chat template.")]
+Template = Annotated[
+    list[str] | None,
+    Option("--template", metavar="NAME=VALUE", help="A variable of the chat template, such as enable_thinking=false."),
 ]
 Device = Annotated[str, Option(metavar="DEVICE", help=f"{_DEVICES}.", show_default=False)]
 Devices = Annotated[

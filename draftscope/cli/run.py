@@ -11,7 +11,19 @@ from typer import Argument, Option
 
 from draftscope.cli import figure
 from draftscope.cli.errors import DONE, INTERRUPTED, INVALID
-from draftscope.cli.options import Devices, Dtype, Json, Method, Model, Settings, parse_assignments
+from draftscope.cli.options import (
+    Chat,
+    Devices,
+    Dtype,
+    Json,
+    Method,
+    Model,
+    Settings,
+    System,
+    Template,
+    parse_assignments,
+    parse_variables,
+)
 from draftscope.cli.streams import output_file, report_unwritable
 from engines.paths import MODELS_VARIABLE
 from engines.settings import ConfigError
@@ -84,10 +96,12 @@ def run(
     prompt: Annotated[
         str | None, Option(metavar="TEXT", help="- is standard input; default: the model's example.")
     ] = None,
-    chat: Annotated[
-        bool | None, Option(help="Use the chat template; default: if the model has one.", show_default=False)
+    chat: Chat = None,
+    system: System = None,
+    template: Template = None,
+    messages: Annotated[
+        str | None, Option(metavar="FILE", help="Turns of a conversation in JSON, in place of a prompt.")
     ] = None,
-    system: Annotated[str | None, Option(metavar="TEXT", help="System turn of the chat template.")] = None,
     seed: Annotated[str, Option(metavar="N", help="From 0 to 2147483647.")] = "0",
     preset: Annotated[
         str | None, Option(metavar="NAME", help="Named settings of draftscope list; --set overrides them.")
@@ -116,6 +130,8 @@ def run(
         draft=drafter,
         chat=chat,
         system=system,
+        template=parse_variables(template),
+        messages=None if messages is None else _read_messages(messages),
         device=device,
         draft_device=draft_device,
         dtype=dtype,
@@ -160,6 +176,16 @@ def _finish(running: Any, output: str) -> int:
         file=sys.stderr if output == STANDARD else sys.stdout,
     )
     return code
+
+
+def _read_messages(path: str) -> Any:
+    """The JSON of a file; - is standard input."""
+    try:
+        text = sys.stdin.read() if path == STANDARD else Path(path).read_text(encoding="utf-8-sig")
+        return json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"--messages: {path!r} cannot be read as JSON ({why}); give a list of turns.") from None
 
 
 def _check_output(path: str) -> None:

@@ -6,30 +6,30 @@ with all arms alternately; the first arm changes from prompt to prompt.
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median, quantiles
-from typing import Any, Final, TypeAlias, cast
+from statistics import quantiles
+from typing import Any, Final, cast
 
 import torch
 from tqdm import tqdm
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, GenerationConfig
 
-from analysis.acceptance import acceptance_by_draft_position
-from analysis.break_even import best_length, break_even_analysis
 from analysis.groups import Group, gathered
 from analysis.results import ResultRow
-from analysis.seeds import target_forwards
 from draftscope.experiments.definition import Arm, Experiment, ProblemSet, PromptLike
 from draftscope.experiments.executors import RunOutcome
-from draftscope.experiments.run import run_experiment
+from draftscope.experiments.prompt_files import BenchPrompt, PromptEntry, parse_prompt, read_prompts
+from draftscope.experiments.run import check_runs, run_experiment
 from draftscope.experiments.stores import MemoryStore
 from engines.methods import METHODS
 from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.models.catalog import MODELS, has_eagle
+from engines.models.chat import Turn
 from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
 from engines.models.download import download_dir
 from engines.models.errors import ModelError
@@ -37,15 +37,16 @@ from engines.models.loading import source_of
 from engines.protocol import Model
 from engines.runtime.driver import Job
 from engines.runtime.environment import environment
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError, config_values, format_value, make_config
-from traces import Trace
+from engines.runtime.run_request import CHAT_FIELDS, RunRequest
+from engines.settings import ConfigError, config_values, make_config
 from traces.files import write_atomic
 from visualizers.tables import as_latex, as_markdown
 
 _OF_MODELS: Final = ("device", "dtype", "tokenizer")
 """Fields of a `RunRequest` among the settings."""
 _ORDINARY: Final = "ordinary"
+_MAX_CHARACTERS: Final = 300
+"""Maximum length of a reason in results."""
 _DRAFTERS: Final = {"small": "the drafter", "lookup": "lookup", "eagle": "eagle", "lookup-eagle": "lookup or eagle"}
 _COLUMNS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
     "Decoding": lambda line: line["label"],
@@ -59,9 +60,17 @@ _COLUMNS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
     "Same tokens": lambda line: "" if line["same"] is None else f"{line['same']} of {line['prompts']}",
 }
 """Columns of the printed table: head -> cell of a line of `BenchResult.table`."""
+_CHATML: Final = "The model has no chat template, so conversations were put in ChatML."
+_REPORT_SECONDS: Final = 10
+"""Between lines of progress where these go to a file."""
 
-Conversation: TypeAlias = str | Sequence[str]
-"""A prompt, or the questions of a conversation, turn by turn."""
+
+class _Refused(Exception):
+    """An arm that cannot run; the message has the reason."""
+
+    def __init__(self, label: str, reason: object) -> None:
+        super().__init__(" ".join(str(reason).split())[:_MAX_CHARACTERS])
+        self.label = label
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +81,37 @@ class BenchResult:
     """One per prompt and arm. `seconds` is the median of the repetitions."""
     same: Mapping[str, int]
     """Number of prompts with the tokens of ordinary decoding, by arm; empty if tokens are sampled."""
-    suggestions: Mapping[str, tuple[int, float]]
-    """The fastest draft length by drafter, computed from acceptance and the cost of passes, and its speed relative to
-    ordinary decoding. Length 0 is not to draft."""
     about: Mapping[str, Any]
     """Date, device and software."""
+    left_out: Mapping[str, str]
+    """Why arms, and turns of conversations, were not measured."""
+    categories: Mapping[int, str]
+    """Category of a problem by its number, where the prompts have one."""
 
-    def table(self) -> list[dict[str, Any]]:
-        """Return a line per arm. `speed` is its tokens per second over those of ordinary decoding, by prompt."""
-        groups = gathered(self.rows, judged=False)
+    def table(self, category: str | None = None) -> list[dict[str, Any]]:
+        """Return a line per arm, of all prompts or of those of a category.
+
+        `speed` is its tokens per second over those of ordinary decoding, by prompt.
+        """
+        rows = [row for row in self.rows if category is None or self.categories.get(row.problem) == category]
+        groups = gathered(rows, judged=False)
         return [self._line(group, groups[0]) for group in groups]
+
+    @property
+    def suggestions(self) -> dict[str, tuple[int, float]]:
+        """The fastest of the measured draft lengths by drafter, and its speed relative to ordinary decoding.
+
+        The length is 0 where none is faster.
+        """
+        speeds = {line["label"]: line["speed"] for line in self.table()}
+        found: dict[str, tuple[int, float]] = {}
+        for row in self.rows:
+            if "gamma" not in row.config or row.label not in speeds:
+                continue
+            drafter, speed = _DRAFTERS[str(row.config["drafter"])], speeds[row.label]
+            if speed > found.get(drafter, (0, 0.0))[1]:
+                found[drafter] = (int(str(row.config["gamma"])), speed)
+        return {drafter: (gamma if speed > 1 else 0, speed) for drafter, (gamma, speed) in found.items()}
 
     def _line(self, group: Group, baseline: Group) -> dict[str, Any]:
         passes, positions = group.total("verifications"), group.by_position
@@ -106,15 +136,26 @@ class BenchResult:
         return [[cell(line) for cell in _COLUMNS.values()] for line in self.table()]
 
     def markdown(self) -> str:
-        """Return the table in Markdown, and a sentence per drafter on which draft length to use."""
+        """Return the table in Markdown, speeds by category, what was left out, and the fastest draft lengths."""
+        parts = [as_markdown([*_COLUMNS], self._cells())]
+        if names := list(dict.fromkeys(self.categories.values())):
+            parts.append(as_markdown(["Times as fast", *names], self._category_cells(names)))
+        if form := self.about.get("chat"):
+            parts.append(f"{form}\n")
+        parts += [f"Left out: {label} ({reason})\n" for label, reason in self.left_out.items()]
         which = (
-            f"With {drafter}, use gamma={gamma}: computed from acceptance and the cost of passes, that is {speed:.2f} "
-            "times as fast as ordinary decoding."
+            f"With {drafter}, gamma={gamma} was the fastest: {speed:.2f} times as fast as ordinary decoding."
             if gamma
-            else f"With {drafter}, no draft length pays."
+            else f"With {drafter}, no measured draft length was faster than ordinary decoding."
             for drafter, (gamma, speed) in self.suggestions.items()
         )
-        return f"{as_markdown([*_COLUMNS], self._cells())}\n{' '.join(which)}\n"
+        return "\n".join([*parts, f"{' '.join(which)}\n"])
+
+    def _category_cells(self, names: Sequence[str]) -> list[list[str]]:
+        """Speeds of all arms by category."""
+        speeds = [{line["label"]: line["speed"] for line in self.table(name)} for name in names]
+        labels = [line["label"] for line in self.table()]
+        return [[label, *(f"{each[label]:.2f}" if label in each else "" for each in speeds)] for label in labels]
 
     def latex(self) -> str:
         """Return the table in LaTeX, for the package booktabs."""
@@ -127,13 +168,14 @@ class BenchResult:
             OSError: If the file cannot be written.
         """
         known = {"title": "draftscope bench", "about": self.about, "suggestions": self.suggestions}
+        known |= {"left_out": dict(self.left_out), "categories": {str(n): c for n, c in self.categories.items()}}
         content = known | {"table": self.table(), "rows": [asdict(row) for row in self.rows]}
         write_atomic(Path(path), f"{json.dumps(content, indent=1)}\n".encode())
 
 
 def bench(
     target: Any,
-    prompts: str | os.PathLike[str] | Sequence[Conversation],
+    prompts: str | os.PathLike[str] | Sequence[PromptEntry],
     *,
     draft: Any = None,
     gammas: Sequence[int] = (4,),
@@ -143,80 +185,137 @@ def bench(
     """Time several ways of decoding on your prompts.
 
     The arms are ordinary decoding, speculative decoding with the drafter and by lookup at every draft length of
-    `gammas`, and `generate` of transformers alone, with the drafter as its assistant, and by lookup.
+    `gammas`, and `generate` of transformers alone, with the drafter as its assistant, and by lookup. An arm that cannot
+    run, such as one that `generate` refuses for a model, is left out and named with the reason.
 
     Args:
         target: As `model` or `target` of `ds.run`: a causal language model by id, folder or OWNER/NAME, or as an
             object of transformers.
-        prompts: Texts or lists of turns, or a file of them: JSON lines with a `prompt`, or with `turns` as MT-Bench
-            and Spec-Bench have them. A turn follows the turns before it and the answers of ordinary decoding to them.
+        prompts: A file as `read_prompts` describes it, or a list of its entries: texts, lists of questions, or objects.
+            A question of several follows those before it and the answers of ordinary decoding to them, without their
+            special tokens.
         draft: Drafter, in the same forms; by default the catalogue's small model for this target, if any.
         gammas: Draft lengths.
         repeats: Number of times that a prompt is timed with each arm.
         settings: `length`, `temperature`, `top_k` and `top_p`, by default greedy decoding; `seed`; `device`, `dtype`,
-            and for objects `tokenizer`; `progress=True` shows a bar on standard error.
+            and for objects `tokenizer`; `chat`, `system` and `template` as for `ds.run`; `progress=True` shows
+            progress on standard error.
 
     Raises:
         ValueError: For an invalid prompt, setting or model; the message has field, value and remedy.
         ModelError: If a model cannot be loaded.
     """
-    texts = list(prompts) if isinstance(prompts, Sequence) and not isinstance(prompts, str) else read_prompts(prompts)
+    entries = read_prompts(prompts) if isinstance(prompts, str | os.PathLike) else prompts
+    texts = [parse_prompt(entry, f"prompt {number}") for number, entry in enumerate(entries, 1)]
     if not texts:
         raise ConfigError("prompts: there are none; give at least one text.")
     for field, smallest in (("repeats", repeats), ("gammas", min(gammas, default=0))):
         if smallest < 1:
             raise ConfigError(f"{field}: {smallest} is not allowed; use whole numbers from 1.")
     progress, seed = settings.pop("progress", False), settings.pop("seed", 0)
-    first = texts[0] if isinstance(texts[0], str) else texts[0][0]
-    arms = _arms(target, draft, first, list(gammas), settings)
-    outcomes = list[RunOutcome]()
-    total = sum(1 if isinstance(text, str) else len(text) for text in texts) * len(arms)
-    with tqdm(total=total, disable=not progress, unit="run") as bar:
-        for text in texts:
-            turns: list[Mapping[str, str]] = []
-            for question in [text] if isinstance(text, str) else text:
-                turns.append({"role": "user", "content": question})
-                prompt: PromptLike = turns if len(turns) > 1 else question
-                problems = ProblemSet(prompts=(prompt,), first=len(outcomes) // len(arms))
+    chat = {name: settings.pop(name) for name in CHAT_FIELDS if name in settings}
+    if "messages" in chat:
+        raise ConfigError("messages: are prompts of their own; give them in prompts.")
+    arms = _arms(target, draft, list(gammas), settings)
+    measuring = _Measuring(arms, {"seeds": (seed,), "repeats": repeats, "chat": chat, "local": True})
+    total = sum(len(text.questions) or 1 for text in texts)
+    quiet = {"mininterval": _REPORT_SECONDS, "ascii": True} if not sys.stderr.isatty() else {}
+    with tqdm(total=total, disable=not progress, unit="prompt", desc="bench", **quiet) as bar:
+        for number, text in enumerate(texts, 1):
+            measuring.converse(text, number, bar.update)
+    return measuring.result()
+
+
+class _Measuring:
+    """Runs the arms on one prompt after the other, and leaves out those that cannot run."""
+
+    def __init__(self, arms: tuple[Arm, ...], options: Mapping[str, Any]) -> None:
+        self._arms, self._options = arms, options
+        self._outcomes: list[dict[str, RunOutcome]] = []
+        """Outcomes of each question, by arm."""
+        self._left_out: dict[str, str] = {}
+        self._categories: dict[int, str] = {}
+        self._form = ""
+
+    def converse(self, text: BenchPrompt, number: int, report: Callable[[], object]) -> None:
+        """Answer the questions of a prompt with all arms; a later one that cannot be asked ends the conversation."""
+        turns: list[Turn] = []
+        for index, question in enumerate(text.questions or ("",)):
+            turns.append({"role": "user", "content": question})
+            prompt: PromptLike = text.messages or (turns if len(turns) > 1 else question)
+            try:
+                answer = self._answer(prompt, text.category, bool(text.messages or text.questions[1:]))
+            except ConfigError as error:
+                if not index:
+                    raise
+                self._left_out[f"prompt {number} from question {index + 1} on"] = str(error)
+                return
+            turns.append({"role": "assistant", "content": answer})
+            report()
+
+    def _answer(self, prompt: PromptLike, category: str, talks: bool) -> str:
+        """Answer one prompt, which `talks` as part of a conversation, and return the answer of ordinary decoding."""
+        options, first = self._options, len(self._outcomes)
+        if talks and not self._arms[0].model.has_template and options["chat"].get("chat") is None:
+            options, self._form = {**options, "chat": {**options["chat"], "chat": True}}, _CHATML
+        problems = ProblemSet(prompts=(prompt,), first=first)
+        while True:
+            experiment = Experiment(arms=self._arms, prompts=problems, **options)
+            try:
+                for arm in self._arms:
+                    _check(arm, replace(experiment, arms=(arm,)))
                 store = MemoryStore()
-                experiment = Experiment(arms=arms, prompts=problems, seeds=(seed,), repeats=repeats, local=True)
-                for message in run_experiment(experiment, store=store):
-                    bar.update(message.finished is not None)
-                outcomes += store.outcomes
-                answer = arms[0].model.render_output(store.outcomes[0].tokens).text or ""
-                turns.append({"role": "assistant", "content": answer})
-    return _result(arms, outcomes)
+                for _ in run_experiment(experiment, store=store):
+                    pass
+            except _Refused as refused:
+                self._left_out[refused.label] = str(refused)
+                self._arms = tuple(arm for arm in self._arms if arm.label != refused.label)
+                continue
+            break
+        self._outcomes.append({outcome.row.label: outcome for outcome in store.outcomes})
+        if category:
+            self._categories[first] = category
+        return str(self._arms[0].model.answer_text(self._outcomes[-1][_ORDINARY].tokens))
+
+    def result(self) -> BenchResult:
+        """Compare the arms that ran on every prompt with ordinary decoding."""
+        labels = [arm.label for arm in self._arms]
+        rows = tuple(outcomes[label].row for outcomes in self._outcomes for label in labels)
+        same: dict[str, int] = {}
+        if self._arms[0].settings["top_k"] == 1:
+            for outcomes in self._outcomes:
+                for label in labels:
+                    equal = list(outcomes[label].tokens) == list(outcomes[_ORDINARY].tokens)
+                    same[label] = same.get(label, 0) + equal
+        model = self._arms[0].model
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        about = {"created": created, **asdict(environment(model.device, model.dtype))}
+        about |= {"chat": self._form} if self._form else {}
+        return BenchResult(rows, same, about, self._left_out, self._categories)
 
 
-def _result(arms: Sequence[Arm], outcomes: Sequence[RunOutcome]) -> BenchResult:
-    """Compare arms with ordinary decoding, which is the first of each group of outcomes."""
-    same: dict[str, int] = {}
-    if arms[0].settings["top_k"] == 1:
-        for position, outcome in enumerate(outcomes):
-            ordinary = outcomes[position // len(arms) * len(arms)]
-            equal = list(outcome.tokens) == list(ordinary.tokens)
-            same[outcome.row.label] = same.get(outcome.row.label, 0) + equal
-    traces: dict[str, list[Trace]] = {}
-    for outcome in outcomes:
-        traces.setdefault(outcome.row.label, []).extend([outcome.trace] if outcome.trace else [])
-    model = arms[0].model
-    created = datetime.now(UTC).isoformat(timespec="seconds")
-    about = {"created": created, **asdict(environment(model.device, model.dtype))}
-    return BenchResult(tuple(outcome.row for outcome in outcomes), same, _suggestions(arms, traces), about)
+def _check(arm: Arm, experiment: Experiment) -> None:
+    """Raise _Refused for an arm that cannot run; of ordinary decoding, the error itself."""
+    try:
+        check_runs(experiment.runs())
+    except (ValueError, ModelError) as error:
+        if arm.label == _ORDINARY:
+            raise
+        raise _Refused(arm.label, error) from error
 
 
-def _arms(target: Any, draft: Any, text: str, gammas: Sequence[int], limits: dict[str, Any]) -> tuple[Arm, ...]:
+def _arms(target: Any, draft: Any, gammas: Sequence[int], limits: dict[str, Any]) -> tuple[Arm, ...]:
     """Return all arms, ordinary decoding first; raises ConfigError if a model is not a causal language model."""
     loading = {name: limits.pop(name) for name in _OF_MODELS if name in limits}
     sampled = limits.keys() & {"temperature", "top_k", "top_p"}
     config = make_config(METHODS["ar"].config, limits if sampled else {"top_k": 1, **limits})
     settings = config_values(config)
-    model = _causal("target", RunRequest("ar", target, text, config, local=True, **loading).job().model)
+    model = _causal("target", RunRequest("ar", target, "a", config, local=True, **loading).job().model)
     draft = draft or (MODELS[model.card.id].default_drafter if model.card.id in MODELS else None)
     small = None
     if draft:
         about: dict[str, Any] = {"tokenizer": loading.get("tokenizer"), "dtype": loading.get("dtype")}
-        request = RunRequest("speculative", model, text, draft=draft, local=True, **about)
+        request = RunRequest("speculative", model, "a", draft=draft, local=True, **about)
         small = _causal("draft", request.job().drafter)
     arms = [Arm(label=_ORDINARY, method="ar", settings=settings, model=model)]
     reads_eagle = has_eagle(model.card.id) and model.dtype == torch.float32
@@ -241,7 +340,7 @@ def _arms(target: Any, draft: Any, text: str, gammas: Sequence[int], limits: dic
     options |= {"generate, assisted": {"assistant_model": assistant}} if assistant else {}
     options |= {f"generate, lookup, gamma {gamma}": {"prompt_lookup_num_tokens": gamma} for gamma in gammas}
     for label, values in options.items():
-        runner = GenerateRunner(network, assistant, sampling | values)
+        runner = GenerateRunner(network, assistant, sampling | values, label)
         arms.append(Arm(label=label, method="ar", settings=settings, model=model, runner=runner))
     return tuple(arms)
 
@@ -276,6 +375,8 @@ class GenerateRunner:
     network: Any
     assistant: Any
     options: Mapping[str, Any]
+    label: str = ""
+    """Name of its arm, by which it is left out where `generate` refuses."""
     name: str = "generate"
 
     def decode(self, job: Job) -> Sequence[int]:
@@ -284,14 +385,12 @@ class GenerateRunner:
         ids = torch.tensor([task.prompt_ids], device=self.network.device)
         torch.manual_seed(job.seed + job.sample)
         end: dict[str, Any] = {"eos_token_id": ends, "pad_token_id": ends[0]} if ends else {}
-        out = self.network.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=task.length,
-            repetition_penalty=1.0,
-            **end,
-            **self.options,
-        )
+        options = {"max_new_tokens": task.length, "use_cache": True, **end, **self.options}
+        try:
+            with _default_generation(self.network), _default_generation(self.assistant):
+                out = self.network.generate(ids, attention_mask=torch.ones_like(ids), **options)
+        except Exception as error:  # of many kinds: a recurrent state, another device, a method of its own
+            raise _Refused(self.label, error) from error
         return cast("list[int]", out[0, len(task.prompt_ids) :].tolist())
 
     def record(self, job: Job) -> tuple[Sequence[int], Mapping[str, Any]]:
@@ -306,6 +405,20 @@ class GenerateRunner:
             "row_forwards": passes,
             "query_tokens": sum(targets) + sum(drafts),
         }
+
+
+@contextmanager
+def _default_generation(network: Any) -> Iterator[None]:
+    """Give a network the defaults of `generate` in place of the options of its checkpoint, inside the context."""
+    config = getattr(network, "generation_config", None)
+    if config is None:
+        yield
+        return
+    network.generation_config = GenerationConfig()
+    try:
+        yield
+    finally:
+        network.generation_config = config
 
 
 @contextmanager
@@ -324,50 +437,3 @@ def _counting(network: Any) -> Iterator[list[int]]:
         yield fed
     finally:
         handle.remove()
-
-
-def _suggestions(arms: Sequence[Arm], traces: Mapping[str, Sequence[Trace]]) -> dict[str, tuple[int, float]]:
-    """Return the best draft length and its speed by drafter, from the longest drafts that were measured."""
-    found = {}
-    drafting = sorted((arm for arm in arms if "drafter" in arm.settings), key=lambda arm: int(arm.settings["gamma"]))
-    longest = {str(arm.settings["drafter"]): arm for arm in drafting}
-    for drafter, arm in longest.items():
-        runs, gamma = traces[arm.label], int(arm.settings["gamma"])
-        analyses = [break_even_analysis(run, base) for run, base in zip(runs, traces[_ORDINARY], strict=True)]
-        costs = [one.break_even_tokens / one.ordinary_yield for one in analyses if one]
-        positions = acceptance_by_draft_position([run.steps for run in runs])
-        accepted = [position.accepted for position in positions.positions] if positions else []
-        if costs:
-            passes = sum(map(target_forwards, runs))
-            rates = [count / passes for count in accepted[:gamma]] + [0.0] * (gamma - len(accepted))  # lookups go on
-            found[_DRAFTERS[drafter]] = best_length(rates, median(costs))
-    return found
-
-
-def read_prompts(path: str | os.PathLike[str]) -> list[Conversation]:
-    """Return the prompts of a file, see `bench`; raises ConfigError for a line without one, or a missing file."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise ConfigError(f"prompts: {str(path)!r} cannot be read ({why}); give a file of JSON lines.") from None
-    prompts = list[Conversation]()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        where = f"prompts: {str(path)!r}, line {number}"
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ConfigError(f"{where} is no JSON ({error}); give one object a line.") from None
-        about = entry if isinstance(entry, dict) else {"prompt": entry}
-        found_turns = [about["prompt"]] if "prompt" in about else about.get("turns")
-        turns = found_turns if isinstance(found_turns, list) else []
-        if not turns or not all(isinstance(turn, str) and turn.strip() for turn in turns):
-            raise ConfigError(
-                f"{where} has {format_value(entry)}; give an object with a text as 'prompt', or with 'turns'."
-            )
-        prompts.append(turns if len(turns) > 1 else turns[0])
-    if not prompts:
-        raise ConfigError(f"prompts: {str(path)!r} holds none; give one object a line.")
-    return prompts

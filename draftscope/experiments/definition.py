@@ -14,7 +14,7 @@ from engines.settings import ConfigError, Value, config_values, format_value
 from traces.setting_names import original_settings
 
 T = TypeVar("T")
-PromptLike: TypeAlias = str | Sequence[Mapping[str, str]]
+PromptLike: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A text, or the turns of a conversation up to the one to answer: {"role": ..., "content": ...} each."""
 
 
@@ -124,6 +124,8 @@ class Experiment:
     """Device of models that are named by id; None for the best available."""
     local: bool = False
     """Whether models may also be folders and OWNER/NAME."""
+    chat: Mapping[str, Any] = field(default_factory=dict)
+    """`chat`, `system` and `template` of all runs, as for `ds.run`."""
 
     @classmethod
     def read(cls, path: str | Path) -> "Experiment":
@@ -191,6 +193,7 @@ class Experiment:
             draft=arm.draft,
             device=self.device,
             local=self.local,
+            **self.chat,
         )
         resolved = request.resolve()
         return replace(request, model=resolved.model, config=resolved.config, settings={}, preset=None)
@@ -208,7 +211,7 @@ class Experiment:
         answer = problems.answers[index] if problems.answers else None
         method, config = read_method(arm.method).name, config_values(base.config)
         model = base.model if isinstance(base.model, str) else base.model.card.id
-        what = [prompt, request.sample if answer is None else answer]
+        what = [prompt, request.sample if answer is None else answer, *([dict(self.chat)] if self.chat else [])]
         runner = [arm.runner.name, arm.label] if arm.runner else []
         return PlannedRun(
             arm=arm,

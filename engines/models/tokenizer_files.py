@@ -1,13 +1,12 @@
-"""Files of a language model about texts: the tokenizer, the chat form, and the end tokens."""
+"""Files of a language model about texts: the tokenizer and the chat form."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Tokenizer
 
 from engines.models.checkpoint_files import CheckpointDir
-from engines.settings import format_value
 
 ChatForm = tuple[str, str]
 """Text before and after a question."""
@@ -33,6 +32,27 @@ def read_chat_tokenizer(source: CheckpointDir, kind: Any = AutoTokenizer) -> Any
     files = f"{'tokenizer.json' if has_tokenizer else 'vocab.json, merges.txt'} or {_SETTINGS}"
     options = {"local_files_only": True, "trust_remote_code": False}
     return _read(source, files, lambda: kind.from_pretrained(source.folder, **options))
+
+
+def encode_template(tokenizer: Any, text: str) -> list[int]:
+    """The ids of what a chat template wrote, which has all special tokens."""
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def special_tokens(tokenizer: Any) -> dict[int, str]:
+    """The special tokens of a tokenizer by id; empty for one that has none."""
+    added = getattr(tokenizer, "added_tokens_decoder", {})
+    return {number: token.content for number, token in added.items() if token.special}
+
+
+def encode_text(tokenizer: Any, text: str) -> list[int]:
+    """The ids of a text with the special tokens that a tokenizer puts before it, unless it begins with them already."""
+    ids = list(tokenizer(text)["input_ids"])
+    if not special_tokens(tokenizer):
+        return ids
+    plain = encode_template(tokenizer, text)
+    added = next((i for i in range(len(ids)) if ids[i : i + len(plain)] == plain), 0)
+    return ids[added:] if added and plain[:added] == ids[:added] else ids
 
 
 def _has_tokenizer_json(source: CheckpointDir) -> bool:
@@ -78,27 +98,13 @@ def token_id(source: CheckpointDir, tokenizer: Tokenizer, token: str) -> int:
     """The id of a token that a tokenizer must have."""
     number: int | None = tokenizer.token_to_id(token)
     if number is None:
-        raise source.incomplete(f"its tokenizer has no {token}")
+        raise source.unsupported(f"its tokenizer has no {token}")
     return number
-
-
-def ends_of(source: CheckpointDir, settings: Mapping[str, Any], size: int) -> tuple[int, ...]:
-    """Return the end-of-sequence ids of generation_config.json and config.json."""
-    generation = source.read_json_if_any("generation_config.json")
-    ends: dict[int, None] = {}
-    for value in (generation.get("eos_token_id"), settings.get("eos_token_id")):
-        for end in value if isinstance(value, list) else [] if value is None else [value]:
-            if isinstance(end, bool) or not isinstance(end, int) or not 0 <= end < size:
-                raise source.incomplete(
-                    f"'eos_token_id' is {format_value(value)}, and its tokenizer has the ids 0 to {size - 1}"
-                )
-            ends[end] = None
-    return tuple(ends)
 
 
 def size_of(source: CheckpointDir, tokenizer: Any, rows: int, last: int = 0) -> int:
     """How many ids a tokenizer has, for which a network has `rows`; `last` is an id that may lie beyond them."""
     size: int = max(last, *tokenizer.get_vocab().values()) + 1
     if size > rows:
-        raise source.incomplete(f"config.json has {rows} for the size of its vocabulary, its tokenizer {size} tokens")
+        raise source.unsupported(f"config.json has {rows} for the size of its vocabulary, its tokenizer {size} tokens")
     return size

@@ -18,19 +18,21 @@ from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
 from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.models.catalog import MODELS, drafter_of, eagle_of, load_model, models_for
+from engines.models.vocabularies import check_vocabularies
 from engines.protocol import (
     Decision,
     Decoder,
     ForwardRequest,
     Model,
     OpensDrafterSession,
+    ReadsTarget,
     Renderer,
     Role,
     Session,
     Task,
 )
 from engines.runtime.environment import environment
-from engines.runtime.model_pair import PairSession, check_heads, check_prompt_compatibility, check_vocabularies
+from engines.runtime.model_pair import PairSession, check_heads, check_prompt_compatibility
 from engines.runtime.recorder import LIKELY, MAX_TOP_K, PendingStep, StepRecorder
 from engines.runtime.stage_timer import Cuda, Host, StageTimer
 from engines.sampling.random_source import SeededRandom, UniformOverride, parse_seed
@@ -164,6 +166,9 @@ def open_session(jobs: Sequence[Job]) -> Session:
         return session
     if isinstance(draft, OpensDrafterSession):
         return PairSession({"target": session, "draft": draft.open_drafter_session(session, tasks)})
+    if isinstance(draft, ReadsTarget) and draft is not first.model:
+        draft = draft.drafting_for(first.model, tasks)
+        return _pair(first.model, session, draft, draft.open_session(tasks, guided))
     check_vocabularies(first.model, draft)
     if first.method.find_drafter and isinstance(tasks[0], ContinuousTask) and draft is not first.model:
         check_heads(
@@ -175,8 +180,12 @@ def open_session(jobs: Sequence[Job]) -> Session:
     if tasks[0].canvas.kind == "text" and draft is not first.model:
         for job, task in zip(jobs, tasks, strict=True):
             check_prompt_compatibility(first.model, draft, task, draft.make_task(job.prompt, job.config))
-    devices: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
-    return PairSession({"target": session, "draft": draft.open_session(tasks, guided)}, devices)
+    return _pair(first.model, session, draft, draft.open_session(tasks, guided))
+
+
+def _pair(target: Model, session: Session, draft: Model, draft_session: Session) -> PairSession:
+    devices: dict[Role, torch.device] = {"target": target.device, "draft": draft.device}
+    return PairSession({"target": session, "draft": draft_session}, devices)
 
 
 @torch.inference_mode()
@@ -323,6 +332,7 @@ def make_trace(job: Job, sequence: RunningSequence) -> Trace:
     end = replay.state()
     tokens = [token if done else None for token, done in zip(end.tokens, end.final, strict=True)]
     legend = drawing.make_legend(canvases, collect_token_ids(steps))
+    variables = task.template_variables
     return Trace(
         method=job.method.name,
         variant=job.method.variant(job.config),
@@ -341,4 +351,5 @@ def make_trace(job: Job, sequence: RunningSequence) -> Trace:
         output=drawing.render_output(tokens),
         summary=summarise(steps, task.length, bool(sequence.result) or all(end.final), legend.ends),
         note=job.method.deviation(job.config),
+        extensions={"draftscope": {"template": dict(variables)}} if variables else {},
     )

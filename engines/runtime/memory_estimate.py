@@ -8,6 +8,7 @@ import torch
 from engines.models.catalog import is_bundled, open_model
 from engines.models.devices import parse_devices, resolve_devices
 from engines.models.memory import DTYPES, MemoryBudget, MemoryRequirement, default_dtype, free_on
+from engines.models.model_info import GGUF
 
 _GIGA: Final = 1e9
 
@@ -20,7 +21,7 @@ def estimate_memory(
     No tensor of a checkpoint is read.
     """
     devices, room = resolve_devices(device), room or MemoryBudget()
-    if is_bundled(name) or not ("/" in name or Path(name).is_dir()):
+    if is_bundled(name) or not ("/" in name or Path(name).is_dir() or name.lower().endswith(GGUF)):
         model = open_model(name, device, dtype)
         needs, number, devices = MemoryRequirement(model.num_parameters), model.dtype, parse_devices(devices)[0]
     else:

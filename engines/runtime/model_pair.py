@@ -9,7 +9,7 @@ import torch
 from engines.continuous.denoising import ContinuousTask
 from engines.diffusion_lm.block_sequence import TextTask
 from engines.protocol import ForwardResult, Model, Role, Session, StageCallback, Task
-from engines.settings import ConfigError, format_value
+from engines.settings import ConfigError
 
 
 class PairSession:
@@ -40,16 +40,6 @@ class PairSession:
         }
         answers = self._sessions[role].forward(moved, sampling, lap)
         return {sequence: replace(answer, value=answer.value.to(here)) for sequence, answer in answers.items()}
-
-
-def check_vocabularies(target: Model, draft: Model) -> None:
-    """Raise ValueError for models of different vocabularies; the message names a token they disagree about."""
-    if target.token_space != draft.token_space:
-        raise ValueError(
-            f"drafter: {draft.card.id} and {target.card.id} have different vocabularies"
-            f"{_differs(target, draft)}, so one cannot verify the other's drafts; give a drafter of the same "
-            "tokenizer, or set drafter=itself."
-        )
 
 
 def check_prompt_compatibility(target: Model, draft: Model, task: Task, draft_task: Task) -> None:
@@ -83,14 +73,3 @@ def check_heads(drafter: str, task: ContinuousTask, name: str, draft_task: Task)
 def _reads(task: TextTask) -> str:
     sight = "bidirectional" if task.full else "causal before its block" if task.causal else "block-causal"
     return f"{sight} and {'right-shifted' if task.shift else 'aligned'} with the mask {task.mask}"
-
-
-def _differs(target: Model, draft: Model) -> str:
-    """The first token that two tokenizers disagree about, as far as there are tokenizers to tell."""
-    one, other = target.token_space, draft.token_space
-    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
-        return f", {other} and {one} tokens" if isinstance(one, int) and isinstance(other, int) else ""
-    different = (token for token in one.keys() | other.keys() if one.get(token) != other.get(token))
-    _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in different)
-    names = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
-    return f": token {format_value(token)} is {names[0]} and {names[1]}"

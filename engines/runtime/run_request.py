@@ -20,6 +20,8 @@ from engines.runtime.driver import OTHER_DRAFTERS, Job
 from engines.sampling.random_source import UniformOverride, parse_seed
 from engines.settings import ConfigError, format_value, make_config
 
+CHAT_FIELDS: Final = ("chat", "messages", "system", "template")
+"""Fields of a `RunRequest` for models that chat, in the order of `ChatOptions.parse`."""
 _UNPROVEN: Final = "Custom method: not verified as lossless."
 
 
@@ -54,6 +56,8 @@ class RunRequest:
     """The turns of a conversation in place of the prompt: {"role": ..., "content": ...} each."""
     system: Any = None
     """The system turn before the prompt."""
+    template: Any = field(default=None, hash=False)
+    """Variables of the chat template by name, such as {"enable_thinking": False}, and `continue_final_message`."""
     device: str | None = None
     """Device of a named model, such as "cuda:1"; by default DRAFTSCOPE_DEVICE or the best available."""
     draft_device: str | None = None
@@ -87,7 +91,7 @@ class RunRequest:
             raise ConfigError(f"dtype: {format_value(self.dtype)} is not allowed; use one of {', '.join(DTYPES)}.")
         if self.messages is not None and self.prompt is not None:
             raise ConfigError("messages: cannot be combined with prompt; leave one of them out.")
-        ChatOptions.parse(self.chat, self.messages, self.system)
+        self._chat_options()
         prompt = self.prompt
         if prompt is None and self.messages is None and named and model in catalog.MODELS:
             prompt = catalog.MODELS[model].default_prompt
@@ -145,12 +149,15 @@ class RunRequest:
             return catalog.open_model(self.model, self.device, self.dtype, room)
         return catalog.load_model(self.model, self.device)
 
+    def _chat_options(self) -> ChatOptions:
+        return ChatOptions.parse(*(getattr(self, name) for name in CHAT_FIELDS))
+
     def _with_chat(self, model: Model) -> Model:
         """The model, whose prompts are put as this asks for."""
-        chat = ChatOptions.parse(self.chat, self.messages, self.system)
+        chat = self._chat_options()
         if isinstance(model, HasChat):
             return model.with_chat(chat)
-        for name in ("chat", "messages", "system"):
+        for name in CHAT_FIELDS:
             if getattr(self, name) is not None:
                 raise ConfigError(
                     f"{name}: needs a causal language model of transformers; leave it out for {model.card.id}."

@@ -15,8 +15,8 @@ from torch import Tensor
 from engines.sampling.random_source import CHUNK_NUMEL
 from engines.settings import SettingInfo
 
-MAX_OUTPUT_TOKENS: Final = 1024
-"""Maximum number of output tokens of a text, if the model's context allows it."""
+MAX_OUTPUT_TOKENS: Final = 2**16
+"""Maximum number of output tokens of a text, if the model's context allows it: as many as a trace has positions."""
 _FEW: Final = 16
 """The share of a vocabulary, one in so many, that usually holds the mass that is kept."""
 

@@ -29,7 +29,7 @@ def native_config(source: CheckpointDir, kind: type[Any], settings: Mapping[str,
     try:
         return kind.from_dict(dict(settings))
     except Exception as error:  # of many kinds, also of validators
-        raise source.incomplete(f"config.json is refused: {error}") from error
+        raise source.unsupported(f"config.json is refused: {error}") from error
 
 
 def native_network(
@@ -40,11 +40,21 @@ def native_network(
     Tensors have the class's names and become `dtype`; a subclass defined here specifies what it omits and what stays in
     float32. For several devices, named with commas, transformers spreads the layers, which requires accelerate.
     """
+    network, unused = built_network(source, kind, config, state, dtype, device)
+    if unused:
+        raise source.unsupported(f"tensor {unused[0]!r} is in its weights, and {kind.__name__} has no place for it")
+    return network
+
+
+def built_network(
+    source: CheckpointDir, kind: type[Any], config: Any, state: State, dtype: torch.dtype, device: str = "cpu"
+) -> tuple[Any, list[str]]:
+    """The network of `native_network`, and the names of the tensors for which it has no place."""
     several = len(parse_devices(device)) > 1
     spread = {"device_map": "auto", "max_memory": _shares(source, device)} if several else {}
     depth = max(getattr(part, "num_hidden_layers", 0) for part in (config, getattr(config, "text_config", config)))
     if depth > len(state):
-        raise source.incomplete(f"config.json has {depth} for 'num_hidden_layers', and there are {len(state)} tensors")
+        raise source.unsupported(f"config.json has {depth} for 'num_hidden_layers', and there are {len(state)} tensors")
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()  # what is missing is said below
     logging.disable_progress_bar()
@@ -54,20 +64,18 @@ def native_network(
             None, config=config, state_dict=dict(state), dtype=dtype, **options, **spread
         )
     except Exception as error:  # invalid sizes fail in layers of all kinds
-        raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
+        raise source.unsupported(f"config.json asks for a network that cannot be built: {error}") from error
     finally:
         logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
     problems = [f"{name!r} is missing in its weights" for name in sorted(report["missing_keys"])]
-    for name in sorted(report["unexpected_keys"]):
-        problems.append(f"{name!r} is in its weights, and {kind.__name__} has no place for it")
     for name, shape, wanted in sorted(report["mismatched_keys"]):
         problems.append(f"{name!r} has shape {list(shape)}, and its config.json asks for {list(wanted)}")
     if problems:
-        raise source.incomplete(f"tensor {problems[0]}")
+        raise source.unsupported(f"tensor {problems[0]}; use the config.json that was published with these weights")
     network = network.eval().requires_grad_(False)
-    return network if several else network.to(device)
+    return network if several else network.to(device), sorted(report["unexpected_keys"])
 
 
 def _shares(source: CheckpointDir, device: str) -> dict[int | str, int]:
@@ -89,20 +97,24 @@ def load_state(source: CheckpointDir, network: Network, state: State, dtype: tor
     try:
         network.load_state_dict({name: part.to(dtype or part.dtype) for name, part in state.items()}, assign=True)
     except RuntimeError as error:
-        raise source.incomplete(str(error).partition(":")[2].replace(" in state_dict", " in its weights")) from None
+        raise source.unsupported(str(error).partition(":")[2].replace(" in state_dict", " in its weights")) from None
     return network.eval().requires_grad_(False)
 
 
-def parameters(source: CheckpointDir, kind: type[Any], config: Any) -> int:
-    """How many parameters a network of this config has; nothing is laid out in memory, and no weights are read."""
+def meta_network(source: CheckpointDir, kind: type[Any], config: Any) -> Any:
+    """A network of this config on the meta device: nothing is laid out in memory, and no weights are read."""
     depth = getattr(config, "num_hidden_layers", 0)
     if depth > _MAX_LAYERS:
-        raise source.incomplete(f"config.json has {depth} for 'num_hidden_layers', which is not allowed")
+        raise source.unsupported(f"config.json has {depth} for 'num_hidden_layers', which is not allowed")
     try:
-        network: Any = on_meta(lambda: kind(config))
+        return on_meta(lambda: kind(config))
     except Exception as error:  # invalid sizes fail in layers of all kinds
-        raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
-    return sum(weight.numel() for weight in network.parameters())
+        raise source.unsupported(f"config.json asks for a network that cannot be built: {error}") from error
+
+
+def parameters(source: CheckpointDir, kind: type[Any], config: Any) -> int:
+    """How many parameters a network of this config has; see `meta_network`."""
+    return sum(weight.numel() for weight in meta_network(source, kind, config).parameters())
 
 
 def counted(names: Iterable[str], numbered: str) -> int:

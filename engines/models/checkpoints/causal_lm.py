@@ -5,39 +5,67 @@ removed from the cache. A model whose state cannot be cut (a recurrent one) is f
 folder is loaded with the class that AutoModelForCausalLM selects for its `model_type`.
 """
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from inspect import signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
-from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, DynamicCache
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, GenerationConfig
 from typing_extensions import override
 
 from engines.ar.probs_request import ProbsRequest
-from engines.models.chat import ChatOptions, check_guidance, check_length
-from engines.models.checkpoint_files import LARGEST, CheckpointDir
-from engines.models.checkpoints.build import card_of, native_config, native_network, parameters
+from engines.models.chat import ChatOptions, RenderedPrompt, check_guidance, check_length
+from engines.models.checkpoint_files import GENERATION, LARGEST, CheckpointDir
+from engines.models.checkpoints.build import built_network, card_of, meta_network
+from engines.models.checkpoints.causal_network import (
+    NetworkTraits,
+    check_network,
+    ends_of,
+    estimate_cached_numel,
+    feed,
+    new_cache,
+    traits_of,
+)
 from engines.models.checkpoints.families import type_of
 from engines.models.devices import parse_devices
+from engines.models.errors import ModelWarning
 from engines.models.fast_decoder import LeanCausalLM, is_supported
 from engines.models.memory import MemoryRequirement, cached_numbers, check_cache
 from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
-from engines.models.tokenizer_files import ends_of, read_chat_tokenizer, size_of
+from engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer, special_tokens
 from engines.models.torch_model import Networked, count_parameters
-from engines.protocol import Family, Task
+from engines.models.vocabularies import check_vocabularies
+from engines.protocol import Family, Model, Task
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Canvas, Legend, ModelCard, Output
 
-_CUT: Final = frozenset({"full_attention", "sliding_attention", "chunked_attention"})
-"""Layers whose memory is a KV cache, which can be cut off at any token."""
-_NOT_CAUSAL: Final = ("xlm", "xlnet")
-"""Have a class for causal language models whose attention is not causal."""
+
+@dataclass(frozen=True, slots=True)
+class SharedTokens:
+    """Tokens that a drafter has in common with its target."""
+
+    width: int
+    """Size of the target's vocabulary."""
+    ids: Int[Tensor, " N"]
+    """The ids that may be drafted."""
+    rows: int
+    """Tokens that the drafter can read; others, of its target, are replaced by token 0."""
+
+    def read(self, text: Int[Tensor, " T"]) -> Int[Tensor, " T"]:
+        """The text as the drafter reads it."""
+        return torch.where(text < self.rows, text, 0)
+
+    def spread(self, logits: Float[Tensor, "W D"]) -> Float[Tensor, "W V"]:
+        """Logits over the target's vocabulary, -inf for tokens that are not drafted."""
+        spread = logits.new_full((len(logits), self.width), -torch.inf)
+        spread[:, self.ids] = logits[:, self.ids]
+        return spread
 
 
 class CausalText(Networked):
@@ -49,12 +77,48 @@ class CausalText(Networked):
     ends: tuple[int, ...]
     """End-of-sequence ids."""
     _tokenizer: Any
+    _traits: NetworkTraits
     _width: int
     _longest: int
     """Positions, prompt included; 0 for any number."""
     _ids: tuple[int, ...] | None = None
     """The prompt as ids; None where prompts are texts."""
     _chat = ChatOptions()
+    _shared: SharedTokens | None = None
+    """Common tokens of a drafter and a target with another vocabulary; None for the same one."""
+
+    @property
+    def vocabulary(self) -> Mapping[str, int] | None:
+        """Ids by token; None without a tokenizer that lists them."""
+        listed = getattr(self._tokenizer, "get_vocab", None)
+        return None if listed is None else cast("Mapping[str, int]", listed())
+
+    def drafting_for(self, target: Model, tasks: Sequence[Task]) -> "CausalText":
+        """Return the same network as a drafter for another model.
+
+        Its vocabulary may have further tokens, which are not drafted, and lack some, which are drafted by no one.
+
+        Raises:
+            ValueError: If an id is of two tokens, a token has two ids, or the texts are too long for it; the message
+                names a token.
+        """
+        for task in tasks if self._longest else ():
+            check_length(len(task.prompt_ids), task.length, self._longest, self.card.id)
+        one, other = target.vocabulary if isinstance(target, CausalText) else None, self.vocabulary
+        if one is None or other is None or (one == other and tasks[0].vocab_size == self._width):
+            check_vocabularies(target, cast(Model, self))
+            return self
+        names = {number: token for token, number in one.items()}
+        if any(one.get(token, number) != number for token, number in other.items()) or any(
+            names.get(number, token) != token for token, number in other.items()
+        ):
+            check_vocabularies(target, cast(Model, self))
+        largest = min(tasks[0].vocab_size, self._width)
+        ids = torch.tensor(sorted(i for i in names.keys() & set(other.values()) if i < largest), device=self.device)
+        rows = int(self._network.config.get_text_config().vocab_size)
+        same = copy(self)
+        same._shared = SharedTokens(tasks[0].vocab_size, ids, rows)
+        return same
 
     @property
     def prompt(self) -> str:
@@ -65,6 +129,17 @@ class CausalText(Networked):
         """The text of some ids; empty without a tokenizer."""
         return "" if self._tokenizer is None else str(self._tokenizer.decode(list(ids)))
 
+    @property
+    def has_template(self) -> bool:
+        """Whether its tokenizer has a chat template."""
+        return bool(getattr(self._tokenizer, "chat_template", None))
+
+    def answer_text(self, tokens: Sequence[int | None]) -> str:
+        """The text of an answer as a conversation continues it: up to its end, without special tokens."""
+        stop = next((i for i, token in enumerate(tokens) if token in self.ends), len(tokens))
+        special = special_tokens(self._tokenizer)
+        return self.text_of([token for token in tokens[:stop] if token is not None and token not in special])
+
     def with_chat(self, chat: ChatOptions) -> "CausalText":
         """Return the same network with other chat options."""
         same = copy(self)
@@ -74,21 +149,22 @@ class CausalText(Networked):
     def make_task(self, prompt: str, config: GuidedSampling) -> Task:
         """Build the decoding task of a prompt."""
         check_guidance(config.uses_guidance, self.card.id)
-        field, ids, text = "ids", self._ids, ""
+        field, ids, rendered = "ids", self._ids, RenderedPrompt("", False, {})
         if ids is None:
-            field, (text, ids) = "prompt", self._read(prompt)
+            field, (rendered, ids) = "prompt", self._read(prompt)
         if self._longest:
             check_length(len(ids), config.length, self._longest, self.card.id, field)
         canvas = Canvas(kind="text", shape=(config.length,))
-        return Task(canvas, self._width, self.device, prompt_ids=ids, eos_token_ids=self.ends, rendered_prompt=text)
+        about: dict[str, Any] = {"rendered_prompt": rendered.text, "template_variables": rendered.variables}
+        return Task(canvas, self._width, self.device, prompt_ids=ids, eos_token_ids=self.ends, **about)
 
-    def _read(self, prompt: str) -> tuple[str, tuple[int, ...]]:
+    def _read(self, prompt: str) -> tuple[RenderedPrompt, tuple[int, ...]]:
         """The prompt as the model reads it, and its ids."""
         if self._tokenizer is None:
             raise ValueError("ids: are missing; give ids=..., or tokenizer=... to read a prompt with.")
-        text, is_template = self._chat.render(self._tokenizer, prompt, self.card.id)
-        encoded = self._tokenizer(text, add_special_tokens=False) if is_template else self._tokenizer(text)
-        return text, read_ids(encoded["input_ids"], self.device, self._width)
+        rendered = self._chat.render(self._tokenizer, prompt, self.card.id)
+        encode = encode_template if rendered.is_template else encode_text
+        return rendered, read_ids(encode(self._tokenizer, rendered.text), self.device, self._width)
 
     def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """The text of the tokens that occur."""
@@ -107,7 +183,7 @@ class CausalText(Networked):
 
     def open_session(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
         """Open a session, one sequence per task."""
-        return CausalLMSession(self._network, tasks, self._width)
+        return CausalLMSession(self._network, tasks, self._width, self._traits, self._shared)
 
 
 class CausalLM(CausalText):
@@ -126,14 +202,14 @@ class CausalLM(CausalText):
             ValueError: As `check_network` and `read_ids`.
         """
         check_network(network, field)
+        self._traits = traits_of(network, field)
         self._network, self._tokenizer, self.num_parameters = network, tokenizer, count_parameters(network)
         self.device = network.device
         config = network.config.get_text_config()
         self._width = int(config.vocab_size)
         self._longest = int(getattr(config, "max_position_embeddings", 0) or 0)
         self._ids = None if ids is None else read_ids(ids, self.device, self._width)
-        ends = getattr(getattr(network, "generation_config", None), "eos_token_id", None)
-        self.ends = () if ends is None else tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
+        self.ends = ends_of(network)
         name = str(getattr(network.config, "name_or_path", "") or "")
         kind = type(network).__name__
         self.card = ModelCard(id=(Path(name).name if Path(name).is_dir() else name) or kind, title=kind)
@@ -153,15 +229,14 @@ class CausalLM(CausalText):
 class CausalCheckpoint(CausalText):
     """A network that was read from a folder, with its tokenizer."""
 
-    def __init__(
-        self, network: Any, tokenizer: Any, card: ModelCard, device: torch.device, longest: int, ends: tuple[int, ...]
-    ) -> None:
+    def __init__(self, network: Any, tokenizer: Any, card: ModelCard, device: torch.device) -> None:
         """Wrap a network, in its lean form (`engines.models.fast_decoder`) where it has one; prompts go to `device`."""
         self.num_parameters, self.card, self.device = count_parameters(network), card, device
+        self.ends, self._longest, self._traits = ends_of(network), _longest(network.config), traits_of(network, "model")
         self._network = LeanCausalLM(network) if is_supported(getattr(network, "model", None)) else network
-        self._tokenizer, self._longest, self.ends = tokenizer, longest, ends
-        # A head may be wider than its vocabulary, for speed: further ids are not tokens.
-        self._width = max(self.token_space.values()) + 1
+        self._tokenizer = tokenizer
+        # A head may be wider than its vocabulary, for speed, and a tokenizer have tokens that no head predicts.
+        self._width = min(max(self.token_space.values()) + 1, int(network.config.get_text_config().vocab_size))
 
     @property
     def token_space(self) -> Mapping[str, int]:
@@ -171,41 +246,61 @@ class CausalCheckpoint(CausalText):
     @override
     def open_session(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
         positions = sum(len(task.prompt_ids) + task.length for task in tasks)
-        needed = positions * cached_numbers(self._network.config) * self.dtype.itemsize
+        needed = positions * self._traits.cached_numel * self.dtype.itemsize
         check_cache(self.card.id, needed, str(self.device), len(tasks))
         return super().open_session(tasks, guided)
 
 
 def is_causal(model_type: str | None) -> bool:
     """Whether transformers has a causal language model of this `model_type`."""
-    return model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and model_type not in _NOT_CAUSAL
+    return model_type in CONFIG_MAPPING and CONFIG_MAPPING[model_type] in MODEL_FOR_CAUSAL_LM_MAPPING
 
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
     """The model of a folder; see `table`."""
-    (kind, config), tokenizer = _class_and_config(source, settings), read_chat_tokenizer(source)
-    size = size_of(source, tokenizer, int(config.get_text_config().vocab_size))
-    ends, card = ends_of(source, settings, size), card_of(source, type_of(settings) or "")
-    network = native_network(source, kind, config, source.tensors(), dtype, device=device)
+    (kind, config), tokenizer = _class_and_config(source), read_chat_tokenizer(source)
+    card = card_of(source, type_of(settings) or "")
+    network, unused = built_network(source, kind, config, source.tensors(), dtype, device)
+    network.generation_config = _generation_config(source, config)
     try:
         check_network(network, type_of(settings) or "")
+        model = CausalCheckpoint(network, tokenizer, card, torch.device(parse_devices(device)[0]))
     except ValueError as error:
         raise source.unsupported(str(error)) from error
-    return CausalCheckpoint(network, tokenizer, card, torch.device(parse_devices(device)[0]), _longest(config), ends)
+    if unused:
+        others = f", and so are {len(unused) - 1} more" if unused[1:] else ""
+        message = f"{source.name}: tensor {unused[0]!r} is not used{others}; {kind.__name__} has no place for it."
+        warnings.warn(message, ModelWarning, stacklevel=2)
+    return model
 
 
 def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
     """The memory that the model of a folder needs; see `table`."""
-    kind, config = _class_and_config(source, settings)
-    return MemoryRequirement(parameters(source, kind, config), position=cached_numbers(config), stored=source.format())
+    kind, config = _class_and_config(source)
+    network = meta_network(source, kind, config)
+    position = estimate_cached_numel(network)
+    if position is None:
+        position = cached_numbers(config)
+    return MemoryRequirement(count_parameters(network), position=position, stored=source.format())
 
 
-def _class_and_config(source: CheckpointDir, settings: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The class of a config.json whose attention is causal, and its config."""
-    config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
-    if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", True) is False:
-        raise source.unsupported(f"a {config.model_type} is an encoder, which does not predict the next token")
+def _class_and_config(source: CheckpointDir) -> tuple[Any, Any]:
+    """The class that AutoModelForCausalLM selects for a folder, and its config, as transformers reads it."""
+    try:
+        config = AutoConfig.from_pretrained(source.folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # of many kinds, also of validators
+        raise source.unsupported(f"config.json is refused: {error}") from error
     return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config
+
+
+def _generation_config(source: CheckpointDir, config: Any) -> Any:
+    """The options of `generate`: those of generation_config.json or, where there is no such file, of config.json."""
+    if not (source.folder / GENERATION).is_file():
+        return GenerationConfig.from_model_config(config)
+    try:
+        return GenerationConfig.from_pretrained(source.folder, local_files_only=True)
+    except Exception as error:  # of many kinds, also of validators
+        raise source.unsupported(f"{GENERATION} is refused: {error}") from error
 
 
 def _longest(config: Any) -> int:
@@ -221,14 +316,26 @@ def _longest(config: Any) -> int:
 class CausalLMSession(DiscreteSession):
     """Each sequence has a cache of its own; requests of one call are answered one after the other."""
 
-    def __init__(self, network: Any, tasks: Sequence[Task], width: int) -> None:
-        self._network, self._width = network, width
+    def __init__(
+        self,
+        network: Any,
+        tasks: Sequence[Task],
+        width: int,
+        traits: NetworkTraits,
+        shared: SharedTokens | None = None,
+    ) -> None:
+        self._network, self._width, self._traits, self._shared = network, width, traits, shared
         self.prefix = max(len(task.prompt_ids) for task in tasks)
         self._prompts = [torch.tensor(task.prompt_ids, device=network.device) for task in tasks]
-        self._caches: list[Any] = [_cache(network, len(task.prompt_ids) + task.length) for task in tasks]
-        self._keeps = "logits_to_keep" in signature(network.forward).parameters
+        self._caches: list[Any] = [self._new_cache(len(task.prompt_ids) + task.length) for task in tasks]
         self._taps: tuple[int, ...] = ()
         self._seen: dict[int, tuple[int, Tensor]] = {}
+
+    def _new_cache(self, positions: int) -> Any:
+        """An empty cache for a text; None for a network whose cache cannot be cut."""
+        if isinstance(self._network, LeanCausalLM):
+            return SlotCache(len(self._network.model.layers), positions)
+        return new_cache(self._network) if self._traits.has_cache else None
 
     def record_hidden_states(self, taps: tuple[int, ...]) -> None:
         """Record the hidden states after these layers of a fast network, and the last, until `pop_hidden_states`."""
@@ -245,12 +352,14 @@ class CausalLMSession(DiscreteSession):
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, ProbsRequest]) -> Tensor:
         rows = [self._row(sequence, request) for sequence, request in requests.items()]
+        rows = [self._shared.spread(row) for row in rows] if self._shared else rows
         max_length = max(len(row) for row in rows)
         return torch.stack([torch.nn.functional.pad(row, (0, 0, 0, max_length - len(row))) for row in rows])[:, None]
 
     def _row(self, sequence: int, request: ProbsRequest) -> Tensor:
         """Logits [W, V] of the positions that a sequence asks for."""
         text = torch.cat([self._prompts[sequence], request.tokens.to(self._prompts[sequence])])
+        text = self._shared.read(text) if self._shared else text
         first = len(self._prompts[sequence]) + request.num_final - 1
         cache, start, wanted = self._caches[sequence], 0, len(text) - first
         if cache is not None:
@@ -258,43 +367,22 @@ class CausalLMSession(DiscreteSession):
             start = min(stored, len(self._prompts[sequence]) + request.num_cached, first)
             if start < stored:
                 cache.crop(start - stored)
-        options = {"past_key_values": cache, "use_cache": cache is not None, "return_dict": True}
-        options |= {"logits_to_keep": wanted} if self._keeps else {}
-        out = self._network(input_ids=text[start:][None], **options, **({"taps": self._taps} if self._taps else {}))
+        ids = text[start:][None]
+        if not isinstance(self._network, LeanCausalLM):
+            return feed(self._network, self._traits, ids, cache, start, wanted)[:, : self._width]
+        out = self._network(ids, cache, wanted, self._taps)
         if self._taps:
             states = torch.cat([*out.tapped, out.last_hidden_state], -1)[0]
             first, earlier = self._seen.get(sequence, (start, states[:0]))
             self._seen[sequence] = (first, torch.cat([earlier[: start - first], states]))
-        return cast(Tensor, out.logits[0, -wanted:, : self._width])
+        assert out.logits is not None
+        return cast(Tensor, out.logits[0, :, : self._width])
 
     @override
     def cost(self, request: ProbsRequest) -> tuple[int, int]:
         if self._caches[0] is None:
             return 1, self.prefix + len(request.tokens)
         return super().cost(request)
-
-
-def _cache(network: Any, positions: int) -> Any:
-    """An empty cache for a text; None for a network whose memory cannot be cut."""
-    if isinstance(network, LeanCausalLM):
-        return SlotCache(len(network.model.layers), positions)
-    layers = getattr(network.config.get_text_config(), "layer_types", None) or ()
-    return DynamicCache() if set(layers) <= _CUT and not getattr(network, "_is_stateful", False) else None
-
-
-def check_network(candidate: object, field: str) -> None:
-    """Raise ValueError unless the object is a causal language model of transformers that is ready for generation."""
-    network: Any = candidate
-    kind = type(candidate).__name__
-    remedy = "give a causal language model, as AutoModelForCausalLM loads it."
-    if not (isinstance(candidate, torch.nn.Module) and hasattr(network, "config") and hasattr(network, "device")):
-        raise ValueError(f"{field}: a {kind} is not a model of transformers; {remedy}")
-    if getattr(network.config, "is_encoder_decoder", False):
-        raise ValueError(f"{field}: {kind} is an encoder-decoder, which has no prompt to go on from; {remedy}")
-    if not getattr(network, "can_generate", lambda: False)() or network.get_output_embeddings() is None:
-        raise ValueError(f"{field}: {kind} has no head that predicts the next token; {remedy}")
-    if network.training:
-        raise ValueError(f"{field}: {kind} is in training mode, where dropout changes every pass; call {field}.eval().")
 
 
 def read_ids(ids: Any, device: torch.device, vocabulary: int) -> tuple[int, ...]:

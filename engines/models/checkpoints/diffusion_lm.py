@@ -240,7 +240,7 @@ def _family(source: CheckpointDir, settings: Mapping[str, Any]) -> tuple[Diffusi
     values = {name: value for name, value in settings.items() if name not in _OTHERS_CODE}
     for name, published in family.fields.items():
         if published not in settings:
-            raise source.incomplete(f"config.json has no {published!r}")
+            raise source.unsupported(f"config.json has no {published!r}")
         values[name] = settings[published]
     source.number(values, "max_position_embeddings")
     config = native_config(source, family.network.config_class, values | dict(family.constants))
@@ -250,7 +250,7 @@ def _family(source: CheckpointDir, settings: Mapping[str, Any]) -> tuple[Diffusi
         size = config.n_routed_experts / max(groups, 1)
         if not (0 < chosen <= groups and size >= 2 and size % 1 == 0 and 0 < several <= chosen * size):
             shape = f"{groups} groups of {size:g} experts; a token takes {several} experts of {chosen} groups"
-            raise source.incomplete(f"config.json has {shape}")
+            raise source.unsupported(f"config.json has {shape}")
     return family, config
 
 
@@ -262,7 +262,7 @@ def _kind(
         tokenizer.add_special_tokens([AddedToken(family.mask, special=True, normalized=False)])
     mask = token_id(source, tokenizer, named_token(source, "mask_token") or family.mask)
     if settings.get("mask_token_id", mask) != mask:
-        raise source.incomplete(
+        raise source.unsupported(
             f"config.json has {format_value(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
         )
     ends = tuple(end for name in family.ends if (end := tokenizer.token_to_id(name)) is not None)

@@ -21,17 +21,19 @@ from engines.paths import cache_dir
 modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a progress bar regardless of its options
 
 
-def converted(source: CheckpointDir) -> CheckpointDir:
-    """Return the cached conversion of the one GGUF file of a folder.
+def converted(source: CheckpointDir, file: Path | None = None) -> CheckpointDir:
+    """Return the cached conversion of a GGUF file, by default of the one in a folder.
 
     Raises:
-        ModelError: If the file cannot be read.
+        ModelError: If the file cannot be read, or the folder has several.
     """
-    files = sorted(source.folder.glob("*.gguf"))
+    files = [file] if file else sorted(source.folder.glob("*.gguf"))
     if len(files) > 1:
-        raise source.unsupported(f"has {len(files)} GGUF files; keep one, in a folder of its own")
+        raise source.unsupported(f"has {len(files)} GGUF files; name one of them, such as {files[0]}")
     about = files[0].stat()
-    key = hashlib.sha256(f"{files[0].resolve()} {about.st_size} {about.st_mtime_ns}".encode()).hexdigest()[:16]
+    # Conversions of earlier versions, in bfloat16, have other keys.
+    key = f"{files[0].resolve()} {about.st_size} {about.st_mtime_ns} {torch.float32}"
+    key = hashlib.sha256(key.encode()).hexdigest()[:16]
     target = cache_dir() / "gguf" / key
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -42,8 +44,10 @@ def converted(source: CheckpointDir) -> CheckpointDir:
     return CheckpointDir(source.name, target, source.remedy)
 
 
-def convert(file: Path, target: Path) -> None:
-    """Write the weights in bfloat16, config.json and the tokenizer of a GGUF file into a new folder.
+def convert(file: Path, target: Path, dtype: torch.dtype = torch.float32) -> None:
+    """Write the weights, config.json and the tokenizer of a GGUF file into a new folder.
+
+    In float32, quantised weights keep the numbers of the file.
 
     Raises ModelError for a file that transformers does not read, and OSError for a folder that cannot be written.
     """
@@ -55,12 +59,12 @@ def convert(file: Path, target: Path) -> None:
             raise ValueError(f"{settings.get('model_type')!r} is not a causal language model of transformers")
         config = AutoConfig.for_model(**settings)
         network = on_meta(lambda: AutoModelForCausalLM.from_config(config))
-        tensors = read(return_tensors=True, model_to_load=network, torch_dtype=torch.bfloat16)["tensors"]
+        tensors = read(return_tensors=True, model_to_load=network, torch_dtype=dtype)["tensors"]
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     except Exception as error:  # of many kinds, from its header to its tensors
         problem = " ".join(str(error).split())[:200]
         raise ModelError(f"{file.name}: cannot be read as GGUF ({problem}); docs/models.md lists what can.") from error
-    config.architectures, config.dtype = [type(network).__name__], "bfloat16"
+    config.architectures, config.dtype = [type(network).__name__], str(dtype).removeprefix("torch.")
     target.mkdir()
     config.save_pretrained(target)
     tokenizer.save_pretrained(target)

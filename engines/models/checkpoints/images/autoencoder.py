@@ -42,7 +42,7 @@ def decoder_of(source: CheckpointDir, state: State) -> Any:
     try:
         network, from_coarse = _network(decoder_state)
     except (KeyError, IndexError, ValueError) as error:
-        raise source.incomplete(f"its tensors are not those of an autoencoder of CompVis's kind: no {error}") from None
+        raise source.unsupported(f"its tensors are not those of an autoencoder of CompVis's kind: no {error}") from None
     levels, spatial = len(network.config.block_out_channels), network.config.get("norm_type") == "spatial"
     norm, levels = "spatial_norm" if spatial else "group_norm", 0 if from_coarse else levels
     names = [(published, native.replace("{norm}", norm)) for published, native in _NAMES]
@@ -100,7 +100,7 @@ def read_kl16(source: CheckpointDir, channels: int, state: State | None = None) 
     folder = source.inside(PIXELS) if state is None else source
     autoencoder = decoder_of(folder, folder.tensors() if state is None else state)
     if (latent := autoencoder.config.latent_channels) != channels:
-        raise source.incomplete(f"its tokens have {channels} channels, and its autoencoder {latent}")
+        raise source.unsupported(f"its tokens have {channels} channels, and its autoencoder {latent}")
     return autoencoder
 
 

@@ -162,7 +162,7 @@ def _kind(source: CheckpointDir) -> tuple[Variant, CheckpointDir | None]:
     settings = folder.read_json("config.json")
     name = settings.get("kind")
     if not isinstance(name, str) or name not in VARIANTS:
-        raise folder.incomplete(f"config.json has {format_value(name)} for 'kind'; it is one of {', '.join(VARIANTS)}")
+        raise folder.unsupported(f"config.json has {format_value(name)} for 'kind'; it is one of {', '.join(VARIANTS)}")
     kind = replace(VARIANTS[name], side=folder.number(settings, "side", maximum=_MAX_SIDE))
     if not kind.first:
         return kind, folder
@@ -192,5 +192,5 @@ def _codes(source: CheckpointDir, tokenizer: Tokenizer, count: int) -> Tensor:
         if name.startswith(_CODE) and name.endswith("Z") and digits and set(digits) <= set("ABCDEFGHIJ"):
             numbers[int("".join(str(ord(letter) - ord("A")) for letter in digits))] = token
     if sorted(numbers) != list(range(count)):
-        raise source.incomplete(f"its tokenizer names {len(numbers)} codes, and its VQGAN has {count}")
+        raise source.unsupported(f"its tokenizer names {len(numbers)} codes, and its VQGAN has {count}")
     return torch.tensor([numbers[code] for code in range(count)])

@@ -203,12 +203,12 @@ def config_of(source: CheckpointDir, settings: Mapping[str, Any]) -> Any:
     sizes = {native: source.number(present, name) for native, name in _SIZES.items()}
     heads, hidden = sizes["num_attention_heads"], sizes["hidden_size"]
     if heads % (groups := sizes["num_key_value_heads"]):
-        raise source.incomplete(
+        raise source.unsupported(
             f"config.json has {groups} for 'n_kv_heads', which does not divide its {heads} 'n_heads'"
         )
     sizes["head_dim"] = source.number({"head_dim": hidden // heads, **present}, "head_dim")
     if sizes["head_dim"] % 2:
-        raise source.incomplete(f"config.json has heads of {sizes['head_dim']} dimensions, an odd number")
+        raise source.unsupported(f"config.json has heads of {sizes['head_dim']} dimensions, an odd number")
     epsilon = source.fraction(present, "norm_eps")
     extra = {"rms_norm_eps": epsilon, "tie_word_embeddings": False, "pad_token_id": None}
     full = {**_RELEASED, **present}
@@ -222,12 +222,14 @@ def shape_of(source: CheckpointDir, config: Any, size: TokenizerSize) -> ClipSha
     cell, span, codes = size.cell, size.span, config.vocab_size
     frames, height, width = config.num_video_frames, config.video_height, config.video_width
     if codes != size.codes or codes > 2**16:
-        raise source.incomplete(f"config.json has {codes} for 'vocab_size', and its tokenizer makes {size.codes} codes")
+        raise source.unsupported(
+            f"config.json has {codes} for 'vocab_size', and its tokenizer makes {size.codes} codes"
+        )
     if height % cell or width % cell or (frames - 1) % span or (GIVEN_FRAMES - 1) % span:
         clip = f"{frames} frames of {height}x{width}"
-        raise source.incomplete(f"config.json has clips of {clip}, which codes of {span}x{cell}x{cell} do not fill")
+        raise source.unsupported(f"config.json has clips of {clip}, which codes of {span}x{cell}x{cell} do not fill")
     if frames <= GIVEN_FRAMES:
-        raise source.incomplete(f"config.json has {frames} for 'num_video_frames', and {GIVEN_FRAMES} are given")
+        raise source.unsupported(f"config.json has {frames} for 'num_video_frames', and {GIVEN_FRAMES} are given")
     return ClipShape(frames, GIVEN_FRAMES, span, height // cell, width // cell, cell, codes)
 
 

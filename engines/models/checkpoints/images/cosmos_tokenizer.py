@@ -130,11 +130,11 @@ def size_of(source: CheckpointDir, shapes: Mapping[str, Sequence[int]], levels: 
         halvings = tuple(counted(shapes, f"encoder.down.{{}}.downsample.conv{k}.conv3d.weight") for k in (1, 2))
         latent, num_levels = shapes["post_quant_conv.conv3d.weight"][:2]
     except (KeyError, ValueError, IndexError) as error:
-        raise source.incomplete(f"{_OTHER}: no {error}") from None
+        raise source.unsupported(f"{_OTHER}: no {error}") from None
     depth = counted(shapes, "encoder.down.0.block.{}.conv1.0.conv3d.weight")
     patch = round((folded / _COLOURS) ** (1 / 3))
     if not widths or patch not in (1, 2, 4, 8) or num_levels != len(levels):
-        raise source.incomplete(f"{_OTHER} that folds 3 colours")
+        raise source.unsupported(f"{_OTHER} that folds 3 colours")
     return TokenizerSize(patch, (width, *widths), depth, latent, (halvings[0], halvings[1]), tuple(levels))
 
 
@@ -142,7 +142,7 @@ def size_of_folder(source: CheckpointDir) -> TokenizerSize:
     """The sizes of the tokenizer of a converted folder, by the heads of its files."""
     levels = source.read_json("config.json").get("levels")
     if not isinstance(levels, list) or not levels or not all(type(n) is int and n > 1 for n in levels):
-        raise source.incomplete(
+        raise source.unsupported(
             f"config.json has {format_value(levels)} for 'levels'; it is a list of whole numbers from 2 on"
         )
     return size_of(source, {name: shape for name, (shape, _) in source.heads().items()}, levels)
@@ -153,7 +153,7 @@ def tokenizer_of(source: CheckpointDir, size: TokenizerSize, state: State) -> Co
     try:
         tokenizer = CosmosTokenizer(size)
     except (ValueError, RuntimeError) as error:
-        raise source.incomplete(f"its tensors have sizes of no tokenizer: {error}") from None
+        raise source.unsupported(f"its tensors have sizes of no tokenizer: {error}") from None
     levels = len(size.widths) - 1
     native = {native_name(name, _NAMES, levels): part for name, part in state.items()}
     return load_state(source, tokenizer, native, torch.float32)

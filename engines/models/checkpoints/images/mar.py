@@ -156,7 +156,7 @@ def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, _: tor
     """Load the model of a converted folder, always in float32."""
     size = MARSize(**{each.name: source.number(settings, each.name, maximum=_MOST) for each in fields(MARSize)})
     if size.width % size.heads:
-        raise source.incomplete(
+        raise source.unsupported(
             f"config.json has {size.heads} for 'heads', which do not divide its 'width' {size.width}"
         )
     network = load_state(source, on_meta(lambda: MAR(size)), native_state(source.tensors()), torch.float32)
@@ -191,12 +191,12 @@ def size_of(source: CheckpointDir, state: State, heads: int | None) -> MARSize:
         buffer = state["encoder_pos_embed_learned"].shape[1] - count
         token, head_width = state["z_proj.weight"].shape[1], state["diffloss.net.input_proj.weight"].shape[0]
     except (KeyError, ValueError, IndexError) as error:
-        raise source.incomplete(f"its tensors are not those of a MAR: no {error}") from None
+        raise source.unsupported(f"its tensors are not those of a MAR: no {error}") from None
     depth = counted(state, "encoder_blocks.{}.attn.qkv.bias")
     head_depth = counted(state, "diffloss.net.res_blocks.{}.in_ln.bias")
     heads = heads or HEADS.get(width)
     if heads is None or width % heads:
-        raise source.incomplete(
+        raise source.unsupported(
             f"its width is {width}, and no published MAR has it; give its number of heads by --heads"
         )
     return MARSize(math.isqrt(count), token, width, depth, heads, buffer, head_width, head_depth)

@@ -292,7 +292,7 @@ def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, _: tor
     """Load the model of a converted folder, always in float32."""
     size = XARSize(**{each.name: source.number(settings, each.name, maximum=_MOST) for each in fields(XARSize)})
     if size.width % (4 * size.heads):
-        raise source.incomplete(
+        raise source.unsupported(
             f"config.json has {size.heads} for 'heads', whose rotary pairs do not divide {size.width}"
         )
     network = load_state(source, on_meta(lambda: XAR(size)), source.tensors(), torch.float32)
@@ -323,9 +323,9 @@ def size_of(source: CheckpointDir, state: State) -> XARSize:
         count, width = state["encoder_pos_embed_learned"].shape[1:]
         token, head = state["z_proj.weight"].shape[1], state[_TABLE].shape[1]
     except (KeyError, ValueError, IndexError) as error:
-        raise source.incomplete(f"its tensors are not those of an xAR: no {error}") from None
+        raise source.unsupported(f"its tensors are not those of an xAR: no {error}") from None
     if not head or width % head:
-        raise source.incomplete(f"its rotary positions are {head} wide, which does not divide its width {width}")
+        raise source.unsupported(f"its rotary positions are {head} wide, which does not divide its width {width}")
     depth = counted(state, "encoder_blocks.{}.attn.qkv.bias")
     return XARSize(math.isqrt(count), token, width, depth, width // head)
 
@@ -335,9 +335,11 @@ def _cells(source: CheckpointDir, mask: Tensor, side: int, cell: int | None) -> 
     count = int((mask[0, 0, 0] == 0).sum())
     trained = math.isqrt(count)
     if not trained or trained**2 != count or side % trained:
-        raise source.incomplete(
+        raise source.unsupported(
             f"its mask lets the first token attend to {count} of {side * side}, which is not a cell"
         )
     if cell not in (None, 1, trained):
-        raise source.incomplete(f"it cannot draw cells of {cell}x{cell}; it was trained on {trained}x{trained}, or 1x1")
+        raise source.unsupported(
+            f"it cannot draw cells of {cell}x{cell}; it was trained on {trained}x{trained}, or 1x1"
+        )
     return trained, cell or trained

@@ -10,12 +10,12 @@ from support.tiny_llama import Letters, greedy, llama, noisy
 from support.tiny_text_checkpoints import write
 
 import draftscope as ds
-from analysis.break_even import best_length
 from demo.components.context import Site
 from demo.pages.choose import ChoosePage
 from demo.server.sessions import CurrentTraces, Visitors
 from draftscope.cli.main import main
-from draftscope.experiments.bench import BenchResult, read_prompts
+from draftscope.experiments.bench import BenchResult
+from draftscope.experiments.prompt_files import read_prompts
 from draftscope.recommendations import opened_tradeoffs
 from engines.runtime.run_request import RunRequest
 from visualizers import SweepError
@@ -78,14 +78,6 @@ def test_drawn_tokens_follow_the_temperature_and_are_not_compared() -> None:
     assert {row.config["top_k"] for row in result.rows} == {0}
 
 
-def test_the_length_that_is_suggested_is_the_fastest_by_the_costs() -> None:
-    # A draft costs half a pass: one yields 1.9 for 1.5, two 2.4 for 2, three 2.5 for 2.5.
-    assert best_length([0.9, 0.5, 0.1], 2.5) == (1, pytest.approx(1.9 / 1.5))
-    assert best_length([0.9, 0.8, 0.7], 1.3) == (3, pytest.approx(3.4 / 1.3))
-    assert best_length([0.2, 0.0], 2.0) == (0, 1.0)
-    assert best_length([], 1.0) == (0, 1.0)
-
-
 def test_tables_are_markdown_and_booktabs(bench_result: BenchResult) -> None:
     lines = bench_result.markdown().splitlines()
     assert {line.count("|") for line in lines[: len(LABELS) + 2]} == {8}
@@ -126,7 +118,7 @@ def test_folders_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     prompts = tmp_path / "question.jsonl"
     mt_bench = {"question_id": 81, "category": "writing", "turns": ["a hero", "and then?"]}
     prompts.write_text(f'{json.dumps(mt_bench)}\n\n{{"prompt": "a boot"}}\n"a dress"\n')
-    assert read_prompts(prompts) == [["a hero", "and then?"], "a boot", "a dress"]
+    assert [each.questions for each in read_prompts(prompts)] == [("a hero", "and then?"), ("a boot",), ("a dress",)]
     command = ["bench", "--target", str(target), "--drafter", str(draft), "--prompts", str(prompts), "--limit", "2"]
     output = tmp_path / "out.json"
     assert main([*command, "--draft-length", "2", "--set", "length=8", "--table", "latex", "-o", str(output)]) == 0
@@ -158,7 +150,7 @@ def test_a_turn_stands_behind_the_answers_of_ordinary_decoding(tmp_path: Path, m
         (
             '{"turns": []}\n',
             [],
-            "prompts: '{file}', line 1 has {{'turns': []}}; give an object with a text as 'prompt'",
+            "prompts: '{file}', line 1 has [] as 'turns'; give a text as 'prompt' or 'question', texts as 'turns'",
         ),
         ('"a"\n', ["--draft-length", "0"], "gammas: 0 is not allowed; use whole numbers from 1."),
         ('"a"\n', ["--set", "width=3"], "width: no such setting; there are temperature"),

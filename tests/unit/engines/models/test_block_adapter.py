@@ -65,7 +65,7 @@ def models(vocabulary: int = 4, seed: int = 0) -> tuple[BlockLM, CausalCheckpoin
             [(one.detach(), other.detach()) for one, other in norms],
             network.config.head_dim,
         )
-    base = CausalCheckpoint(lean, Letters(vocabulary), ModelCard(id="base"), torch.device("cpu"), 128, ())
+    base = CausalCheckpoint(lean, Letters(vocabulary), ModelCard(id="base"), torch.device("cpu"))
     return BlockLM(base, built, ModelCard(id="tiny-block")), base, network, adapter
 
 

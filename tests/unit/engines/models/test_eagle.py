@@ -66,7 +66,7 @@ def network(vocabulary: int, rows: int, seed: int = 0) -> Eagle:
 
 def pair(vocabulary: int, rows: int, seed: int = 0) -> tuple[CausalCheckpoint, EagleDrafter]:
     """A target, and its drafter, which knows the first `rows` tokens."""
-    card = {"card": eagle.ModelCard(id="tiny"), "device": torch.device("cpu"), "longest": 128, "ends": ()}
+    card = {"card": eagle.ModelCard(id="tiny"), "device": torch.device("cpu")}
     target = CausalCheckpoint(deepcopy(plain(vocabulary, seed)), Alphabet(vocabulary), **card)
     head = EagleHead(network(vocabulary, rows, seed), target._network)
     return target, EagleDrafter(head, target, eagle.ModelCard(id="tiny-eagle"), 1)

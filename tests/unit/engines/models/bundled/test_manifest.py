@@ -295,14 +295,18 @@ def test_a_folder_with_a_gguf_file_is_a_model(tmp_path: Path, monkeypatch: pytes
     trace = ds.run("ar", model=str(folder), prompt="a hero", top_k=1, length=12)
     assert (trace.model.id, trace.rendered) == ("mine", "user a hero\n")
     network = type(network_of("qwen2"))(network_of("qwen2").config).eval()
-    network.load_state_dict({name: part.bfloat16().float() for name, part in network_of("qwen2").state_dict().items()})
+    network.load_state_dict(network_of("qwen2").state_dict())
     ids = [TOKENS.index(letter) for letter in ["u", "s", "e", "r", "Ġa", "Ġ", "he", "r", "o", "Ċ"]]
     wanted = greedy(network, ids, 12, pad_token_id=0)
     assert list(trace.output.tokens)[: trace.summary.tokens] == wanted[: trace.summary.tokens]
     before = left(tmp_path)
     assert ds.run("ar", model=str(folder), prompt="a", length=8).output.tokens and left(tmp_path) == before
+    by_file = ds.run("ar", model=str(folder / "it.gguf"), prompt="a hero", top_k=1, length=12)
+    assert (by_file.model.id, by_file.output) == ("it", trace.output) and left(tmp_path) == before
+    with pytest.raises(ModelError, match=r"model: '.*none.gguf' does not exist; correct the path"):
+        ds.run("ar", model=str(folder / "none.gguf"), prompt="a")
     (folder / "other.gguf").write_bytes(b"GGUF")
-    with pytest.raises(ModelError, match="has 2 GGUF files; keep one, in a folder of its own"):
+    with pytest.raises(ModelError, match=r"has 2 GGUF files; name one of them, such as .*it.gguf"):
         ds.run("ar", model=str(folder), prompt="a", length=8)
     (folder / "it.gguf").unlink()
     with pytest.raises(ModelError, match=r"other.gguf: cannot be read as GGUF \(.*\); docs/models.md"):

@@ -132,7 +132,11 @@ def cut(folder: Path) -> None:
 
 
 def indexed(name: str) -> Change:
-    return lambda folder: write_json(folder / "model.safetensors.index.json", {"weight_map": {"a": name}})
+    def change(folder: Path) -> None:
+        (folder / "model.safetensors").unlink()
+        write_json(folder / "model.safetensors.index.json", {"weight_map": {"a": name}})
+
+    return change
 
 
 @pytest.mark.parametrize(
@@ -149,7 +153,6 @@ def indexed(name: str) -> Change:
         ("llada", removed("model.safetensors"), "model.safetensors is missing .* safetensors alone"),
         ("llada", lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
         ("llama", configured(rope_parameters={"rope_type": "yarn", "factor": None}), "config.json is refused: .*yarn"),
-        ("llama", configured(eos_token_id=10**6), "'eos_token_id' is 1000000, and its tokenizer has the ids 0 to"),
     ],
 )
 def test_an_incomplete_checkpoint_is_refused_by_name(tmp_path: Path, family: str, change: Change, problem: str) -> None:
@@ -160,7 +163,6 @@ def test_an_incomplete_checkpoint_is_refused_by_name(tmp_path: Path, family: str
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (configured(model_type="bert"), "a bert is an encoder, which does not predict the next token"),
         (
             configured(model_type="mine"),
             "'mine' for 'model_type', which is neither a causal language model .* docs/models.md",
