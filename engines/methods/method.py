@@ -12,8 +12,8 @@ from engines.settings import ConfigError, format_value
 from traces.schema import Rule
 
 Reference: TypeAlias = Literal["", "draft order", "policy"]
-"""What an output that deviates from ordinary decoding still equals: nothing that can be checked; the target's, one
-token at a time in the order of the drafts; that of the method's policy without drafts."""
+"""Equal of an output that deviates from ordinary decoding: nothing that can be checked; the target's, one token at a
+time in the order of the drafts; that of the method's policy without drafts."""
 DRAFT_ORDER: Final = "draft order"
 POLICY: Final = "policy"
 
@@ -40,7 +40,7 @@ class Method:
     variants: bool = False
     """Whether presets are methods in their own right, so that a run with a preset's settings has its name."""
     reference: Callable[[Any], Reference] = lambda _: ""
-    """What the output equals under settings that deviate from ordinary decoding."""
+    """Equal of the output under settings that deviate from ordinary decoding."""
 
     def preset(self, name: object) -> Mapping[str, object]:
         """The settings of a preset; raises ConfigError for a name that there is not."""

@@ -239,7 +239,7 @@ class ToyBlockModel:
     sharpness: float = 2.0
     """How far its distributions are from uniform."""
     floor: float = 0.05
-    """What the least likely id has before weights are normalised; the likeliest one has at most 1 more."""
+    """Weight of the least likely id before weights are normalised; the likeliest one has at most 1 more."""
     agreed: tuple[int, float] = (0, 0.0)
     """A seed, and the share of positions at which all models with it agree, whatever they attend to."""
     finished: list[tuple[int, list[int]]] = field(default_factory=list)

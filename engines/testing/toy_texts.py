@@ -71,7 +71,7 @@ REPEATING: Final = (
 
 
 def more_texts(texts: Sequence[ToyText]) -> Iterator[ToyText]:
-    """The same texts of other models, more and less certain ones, until all events have occurred."""
+    """Yield the same texts of other models, more and less certain ones, until all events have occurred."""
     for seed in range(5, 13, 2):
         for text in texts:
             sharpness = 8.0 if text.sharpness == 2 else 2.0
