@@ -127,7 +127,7 @@ def missing_events(subject: ConformanceCase, events: DraftEvents, further: Seque
 
 
 def _observed(subject: ConformanceCase, events: DraftEvents) -> ConformanceCase:
-    """The same case, whose texts add their events to `events`."""
+    """Return the case with a decoder whose texts add their events to `events`."""
     return replace(subject, method=replace(subject.method, decode=observe(subject.method.decode, events)))
 
 

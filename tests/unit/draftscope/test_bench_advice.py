@@ -1,0 +1,38 @@
+"""`draftscope bench` recommends the draft length that it measured as fastest, not one that it computed."""
+
+from typing import Any
+
+from analysis.results import ResultRow
+from draftscope.experiments.bench import BenchResult
+
+COMPUTED = {"the drafter": (4, 1.26), "lookup": (4, 1.26)}
+
+
+def row(label: str, seconds: float, method: str = "speculative", **config: Any) -> ResultRow:
+    about: dict[str, Any] = {"method": method, "problem": 0, "seed": 0, "tokens": 16, "forwards": 16, "correct": None}
+    about |= {"forwards_by_mode": {}, "row_forwards": 16, "query_tokens": 16}
+    return ResultRow(label=label, config=config, seconds=seconds, **about)
+
+
+def result(*seconds: float) -> BenchResult:
+    """Of ordinary decoding, then of lookup with 2 and 4 drafts and of the drafter with 2 and 4."""
+    drafting = [("lookup", "lookup"), ("the drafter", "small")]
+    rows = [row("ordinary", seconds[0], "ar")]
+    lengths = [(name, drafter, gamma) for name, drafter in drafting for gamma in (2, 4)]
+    rows += [
+        row(f"speculative, {name}, gamma {gamma}", spent, drafter=drafter, gamma=gamma)
+        for (name, drafter, gamma), spent in zip(lengths, seconds[1:], strict=True)
+    ]
+    return BenchResult(tuple(rows), {}, COMPUTED, {})
+
+
+def test_the_fastest_measured_length_is_recommended() -> None:
+    made = result(1.34, 1.0, 1.34 / 1.16, 2.0, 1.6)
+    assert {name: (gamma, round(speed, 2)) for name, (gamma, speed) in made.fastest().items()} == {
+        "lookup": (2, 1.34),
+        "the drafter": (4, 0.84),
+    }
+    advice = made.markdown().splitlines()[-1]
+    assert "With lookup, use gamma=2: measured as 1.34 times as fast as ordinary decoding." in advice
+    assert "With the drafter, no draft length pays: the fastest, gamma=4, was measured as 0.84 times as fast" in advice
+    assert "1.26" not in advice
