@@ -15,7 +15,7 @@ def row(label: str, seconds: float, method: str = "speculative", **config: Any) 
 
 
 def result(*seconds: float) -> BenchResult:
-    """Of ordinary decoding, then of lookup with 2 and 4 drafts and of the drafter with 2 and 4."""
+    """Return a result, given the seconds of ordinary decoding, lookup (gamma 2, 4) and the drafter (gamma 2, 4)."""
     drafting = [("lookup", "lookup"), ("the drafter", "small")]
     rows = [row("ordinary", seconds[0], "ar")]
     lengths = [(name, drafter, gamma) for name, drafter in drafting for gamma in (2, 4)]
@@ -27,12 +27,12 @@ def result(*seconds: float) -> BenchResult:
 
 
 def test_the_fastest_measured_length_is_recommended() -> None:
-    made = result(1.34, 1.0, 1.34 / 1.16, 2.0, 1.6)
-    assert {name: (gamma, round(speed, 2)) for name, (gamma, speed) in made.fastest().items()} == {
+    measured = result(1.34, 1.0, 1.34 / 1.16, 2.0, 1.6)
+    assert {name: (gamma, round(speed, 2)) for name, (gamma, speed) in measured.fastest().items()} == {
         "lookup": (2, 1.34),
         "the drafter": (4, 0.84),
     }
-    advice = made.markdown().splitlines()[-1]
+    advice = measured.markdown().splitlines()[-1]
     assert "With lookup, use gamma=2: measured as 1.34 times as fast as ordinary decoding." in advice
     assert "With the drafter, no draft length pays: the fastest, gamma=4, was measured as 0.84 times as fast" in advice
     assert "1.26" not in advice
