@@ -388,13 +388,14 @@ def named(kind: str, presets: Mapping[str, Preset], name: str) -> Preset:
     """Return a preset by name, ignoring case.
 
     Raises:
-        HardwareError: If the name is unknown; the message suggests the nearest one.
+        HardwareError: If the name is unknown; the message suggests those that begin with it, or the nearest one.
     """
     known = {key.lower(): key for key in presets}
     if name.lower() in known:
         return presets[known[name.lower()]]
-    near = get_close_matches(name.lower(), known, 1, 0.3)
-    remedy = f"did you mean {known[near[0]]!r}?" if near else f"there are {', '.join(presets)}."
+    begin = [key for lower, key in known.items() if name and lower.startswith(name.lower())]
+    near = begin or [known[lower] for lower in get_close_matches(name.lower(), known, 1, 0.3)]
+    remedy = f"did you mean {' or '.join(map(repr, near))}?" if near else f"there are {', '.join(presets)}."
     raise HardwareError(f"{kind}: there is no {name!r}; {remedy}")
 
 

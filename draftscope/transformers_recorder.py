@@ -144,13 +144,14 @@ class Generation:
             environment=environment(target.device, target.dtype),
         )
         tokens, last = self._tokens(first, finals, output)
+        complete = (self.complete or output is not None) and last
         for one, before, end in zip(self.passes, [first, *finals[:-1]], finals, strict=True):
-            _add(builder, one, before - first, min(end - first, len(tokens)), tokens)
+            room = len(tokens) - (before - first) if complete else len(one.fed)
+            _add(builder, one, before - first, min(end - first, len(tokens)), tokens, room)
         ids = {token for one in self.passes for token in (*one.fed, *tokens)}
         ids |= {token for one in self.passes for best in (*one.best, *one.draft_best) for token, _ in best}
         legend = target.make_legend({}, ids)
         note = _NOTE + ("" if last else _LOST)
-        complete = (self.complete or output is not None) and last
         built = builder.trace(
             text=target.render_output(tokens).text, complete=complete, legend=replace(legend, ends=())
         )
@@ -193,16 +194,19 @@ class Generation:
         return tokens, True
 
 
-def _add(builder: TraceBuilder, one: TargetPass, before: int, end: int, tokens: Sequence[int]) -> None:
-    """Add a pass of the target and the drafts before it; `before` and `behind` count final tokens."""
-    drafts = one.fed[len(one.fed) - len(one.best) + 1 :]
+def _add(builder: TraceBuilder, one: TargetPass, before: int, end: int, tokens: Sequence[int], room: int) -> None:
+    """Add a pass of the target and the drafts before it; `before` and `end` count final tokens.
+
+    Drafts for positions after the first `room` ones are left out, because the text ended before them.
+    """
+    drafts = one.fed[len(one.fed) - len(one.best) + 1 :][:room]
     for index, draft_pass in enumerate(one.drafts):
         spent = Milliseconds(prepare=draft_pass.prepare, forward=draft_pass.forward)
         call = Call(role="draft", mode="draft", query_tokens=draft_pass.fed, milliseconds=spent)
-        if one.draft_best:
+        if one.draft_best and index < len(drafts):
             top = (one.draft_best[index],)
             builder.step([before + index], [Fate.DRAFTED], [drafts[index]], call=call, top=top)
-        else:  # The drafter has another vocabulary, or its drafts were not verified.
+        else:  # The drafter has another vocabulary, its drafts were not verified, or the text ended before.
             builder.step([], [], call=call)
     gained = end - before
     accepted = max(0, min(gained - 1, len(drafts)))
@@ -218,7 +222,8 @@ def _add(builder: TraceBuilder, one: TargetPass, before: int, end: int, tokens: 
     spent = Milliseconds(prepare=one.prepare, forward=one.forward)
     judged: dict[str, Any] = {}
     if drafts:
-        judged = {"draft": [*drafts, *gap], "p": [*one.p, *gap]} | ({"q": [*one.q, *gap]} if one.q else {})
+        p, q = one.p[: len(drafts)], one.q[: len(drafts)]
+        judged = {"draft": [*drafts, *gap], "p": [*p, *gap]} | ({"q": [*q, *gap]} if q else {})
         judged["signals"] = {"accepted": float(accepted), "window": float(len(drafts))}
     builder.step(
         range(before, before + len(fates)),

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from demo.server import log
 from demo.server.limits import PROBE_SECONDS, REJECT_FACTOR, TRIED_PASSES, Deadline, server_limits
-from engines.runtime.driver import Job, RunningSequence, collect_token_ids, make_trace, open_session, run_passes
+from engines.runtime.driver import Job, collect_token_ids, make_trace, open_session, run_of, run_passes
 from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError
 from traces.replay import CanvasReplay, replay_steps
@@ -43,7 +43,7 @@ class LiveRun:
         self.job = job
         self.seconds = 0.0
         """Wall clock of its passes so far."""
-        self._sequence = RunningSequence(job.decoder())
+        self._sequence = run_of(job)
         self._passes = run_passes([self._sequence], open_session([job]), job.config, likely=job.recorded)
         self._replay = CanvasReplay(job.task.length)
         self._num_sent = 0

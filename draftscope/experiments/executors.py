@@ -15,7 +15,7 @@ import torch
 
 from analysis.results import ResultRow, digest, row_of
 from draftscope.experiments.definition import PlannedRun
-from engines.runtime.driver import Job, Run, RunningSequence, decode, make_trace, open_session, run_passes
+from engines.runtime.driver import Job, Run, decode, make_trace, open_session, run_of, run_passes
 from engines.runtime.environment import environment
 from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError
@@ -94,7 +94,7 @@ class Batched:
         for _, group in groupby(sorted(runs, key=lambda run: run.order[2]), key=lambda run: run.order[2]):
             batch = tuple(group)
             jobs = [run.request.job() for run in batch]
-            sequences = [RunningSequence(job.decoder()) for job in jobs]
+            sequences = [run_of(job) for job in jobs]
             for _ in run_passes(sequences, open_session(jobs), jobs[0].config):
                 if stop():
                     return
@@ -154,7 +154,7 @@ EXECUTORS: Final[Mapping[str, Callable[[], Executor]]] = {
 
 def estimate_seconds(job: Job) -> float:
     """Return about how many seconds a run takes, from its first passes."""
-    sequence = RunningSequence(job.decoder())
+    sequence = run_of(job)
     passes = run_passes([sequence], open_session([job]), job.config, likely=job.recorded)
     seconds, start = 0.0, time.monotonic()
     for _ in islice(passes, PROBE_PASSES):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 import torch
 from torch import Tensor
@@ -143,11 +143,34 @@ class RunningSequence:
     recording: StepRecorder = field(default_factory=StepRecorder)
     result: list[Tensor] = field(default_factory=list)
     """Holds the tokens once the decoder is done."""
+    job: Job | None = None
+    """Names the model in messages."""
 
     @property
     def steps(self) -> list[Step]:
         """Recorded steps, one per pass."""
         return self.recording.steps
+
+
+class NotFiniteError(ValueError):
+    """A model's logits are not finite; the message names model, dtype, pass and remedy."""
+
+
+def run_of(job: Job) -> RunningSequence:
+    """Return a sequence at its beginning; raises ConfigError for settings that do not go with the task."""
+    return RunningSequence(job.decoder(), job=job)
+
+
+def _raise_not_finite(sequence: RunningSequence, request: ForwardRequest, number: int) -> NoReturn:
+    """Raise NotFiniteError for a pass, counted from 1."""
+    job, name = sequence.job, "the model"
+    if job is not None:
+        drafter = job.load_drafter() if request.role == "draft" else None
+        model = drafter or job.model
+        name = f"{model.card.id} in {str(model.dtype).removeprefix('torch.')}"
+    is_half = job is not None and torch.finfo(job.model.dtype).bits < 32
+    remedy = "half precision overflows, so use dtype=float32" if is_half else "check the weights of the model"
+    raise NotFiniteError(f"model: the output of {name} is not finite in pass {number} ({request.mode}); {remedy}.")
 
 
 def open_session(jobs: Sequence[Job]) -> Session:
@@ -203,7 +226,11 @@ def run_passes(
 
     Yields:
         The sequences that took part in the pass. With `record`, their step has been appended.
+
+    Raises:
+        NotFiniteError: If a distribution of the model is not a number.
     """
+    number = 0
     answers: dict[int, Any] = dict.fromkeys(range(len(sequences)))
     accelerator: Host | None = None  # that of the device where the first verdict lies
     while answers:
@@ -219,11 +246,16 @@ def run_passes(
             decision = sequences[i].decoder.send(answer.value)
             assert isinstance(decision, Decision)
             decisions[i] = decision
-        parts = [decision.readback for decision in decisions.values()]
+        number += 1
+        undefined = torch.stack([_is_undefined(results[i].value) for i in decisions])
+        parts = [*(decision.readback for decision in decisions.values()), undefined]
         if accelerator is None:
             accelerator = Cuda(parts[0].device) if parts[0].is_cuda else Host()
-        values = iter(accelerator.fetch((parts[0] if len(parts) == 1 else torch.cat(parts)).long()).tolist())
-        answers = {i: tuple(islice(values, part.shape[0])) for i, part in zip(decisions, parts, strict=True)}
+        values = iter(accelerator.fetch(torch.cat(parts).long()).tolist())
+        answers = {i: tuple(islice(values, part.shape[0])) for i, part in zip(decisions, parts, strict=False)}
+        for i, is_undefined in zip(decisions, values, strict=True):
+            if is_undefined:
+                _raise_not_finite(sequences[i], requests[i], number)
         lap("decide")
         if clock:
             spent = clock.milliseconds()
@@ -240,6 +272,12 @@ def run_passes(
                 num_values = answer.value.numel() if isinstance(answer.value, Tensor) else 0
                 sequences[i].recording.add(PendingStep(request, decision, call, likely, num_values))
         yield list(decisions)
+
+
+def _is_undefined(answer: Any) -> Tensor:
+    """Whether a distribution is not a number; then all of its probabilities are, so that one of each is looked at."""
+    numbers = answer[..., 0] if isinstance(answer, Tensor) else answer.last.mean
+    return numbers.isnan().any()
 
 
 def _next_requests(sequences: Sequence[RunningSequence], answers: Mapping[int, Any]) -> dict[int, ForwardRequest]:
@@ -262,7 +300,7 @@ class Run:
     def __init__(self, job: Job) -> None:
         """Open a session for the job; raises ValueError for a prompt or setting that the model refuses."""
         self.job = job
-        self._sequence = RunningSequence(job.decoder())
+        self._sequence = run_of(job)
         self._session = open_session([job])
 
     def __iter__(self) -> Iterator[Step]:
@@ -293,7 +331,7 @@ class Run:
 
 def decode(jobs: Sequence[Job], session: Session | None = None, *, record: bool = False) -> list[RunningSequence]:
     """Decode jobs of one model and one config in lockstep, to their ends; by default in a session of their own."""
-    first, sequences = jobs[0], [RunningSequence(job.decoder()) for job in jobs]
+    first, sequences = jobs[0], [run_of(job) for job in jobs]
     for _ in run_passes(sequences, session or open_session(jobs), first.config, record=record, likely=first.recorded):
         pass
     return sequences

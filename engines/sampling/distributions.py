@@ -77,7 +77,8 @@ class GuidedSampling(Sampling):
 def to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tensor, "*B T V"]:
     """Probabilities in float64 from logits of R rows: the conditional one and, with guidance, the unconditional one.
 
-    Order: guidance, temperature, top-k, top-p, softmax.
+    Order: guidance, temperature, top-k, top-p, softmax. Where a logit is not a number or infinite, or all are -inf, no
+    probability of the row is a number.
     """
     *batch, _, width, vocabulary = logits.shape
     step = max(1, CHUNK_NUMEL // vocabulary)
@@ -97,7 +98,10 @@ def _to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Te
         conditional, unconditional = conditional.to(torch.float64), logits[..., 1, :, :].to(torch.float64)
         conditional = sampling.guidance * (conditional - unconditional) + unconditional
     if sampling.top_k == 1:  # what softmax gives where all others are -inf
-        likeliest = (conditional >= conditional.amax(-1, keepdim=True)).to(torch.float64)
+        highest = conditional.amax(-1, keepdim=True)
+        likeliest = (conditional >= highest).to(
+            torch.float64
+        ) + 0.0 * highest  # not a number if the highest is infinite
         return likeliest / likeliest.sum(-1, keepdim=True)
     if sampling.temperature != 1.0:
         conditional = conditional.to(torch.float64) / sampling.temperature
@@ -132,7 +136,7 @@ def _truncated_quickly(probs: Float[Tensor, "*B V"], mass: float) -> Float[Tenso
     It decides which ids are kept unless several have exactly this probability and not all are kept.
     """
     ordered = _first(probs, mass)
-    count = (ordered.cumsum(-1) - ordered < mass).sum(-1, keepdim=True)
+    count = (ordered.cumsum(-1) - ordered < mass).sum(-1, keepdim=True).clamp(min=1)  # 0 if they are not numbers
     threshold = ordered.gather(-1, count - 1)
     chosen = probs >= threshold
     surplus = chosen.sum(-1, keepdim=True) - count  # of those with the least probability; the highest ids go

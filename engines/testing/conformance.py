@@ -33,7 +33,7 @@ COVERED: Final = {
     "power": "smallest bias that would have been found",
     "never": "never exercised",
 }
-"""Coverage of a proof, by field of its result."""
+"""Coverage of a proof: titles by field of its result."""
 _CLOSE: Final = 1e-9
 
 

@@ -45,7 +45,7 @@ class ExactnessResult:
     power: str = ""
     """The smallest bias that each test would have found."""
     never: str = ""
-    """Events and settings that no test has exercised."""
+    """Draft positions, events and settings that no test has exercised."""
     counts: tuple[tuple[str, str], ...] = ()
     """For every table, prompt and setting its name and the occurrences of the events."""
 
@@ -64,14 +64,14 @@ def proof(subject: ConformanceCase, *, sampled: bool = True, counted: bool = Tru
         if not comparison.holds:
             return ExactnessResult(False, f"with {name}: {comparison.message}" if name else comparison.message)
         parts.append((name, comparison))
-    as_given, others = [each for name, each in parts if not name], [name for name, _ in parts if name]
+    main, others = [each for name, each in parts if not name], [name for name, _ in parts if name]
     return ExactnessResult(
         True,
-        "; ".join(each.message for each in as_given) + (f"; the same with {', '.join(others)}" if others else ""),
-        untested=as_given[0].untested,
-        tested="; ".join(f"{each.name}: {report(each.events)}" for each in as_given if each.events.reach),
-        power="; ".join(each.power for each in as_given),
-        never="" if is_baseline(subject) else _never(subject, as_given, others),
+        "; ".join(each.message for each in main) + (f"; the same with {', '.join(others)}" if others else ""),
+        untested=main[0].untested,
+        tested="; ".join(f"{each.name}: {report(each.events)}" for each in main if each.events.reach),
+        power="; ".join(each.power for each in main),
+        never="" if is_baseline(subject) else _never(subject, main, others),
         counts=tuple(
             (f"{each.name}, {text}" + (f", {name}" if name else ""), report(events))
             for name, each in parts
@@ -113,21 +113,21 @@ class _Compare(Protocol):
 
 
 def _smallest(case: ConformanceCase) -> Iterator[tuple[str, ConformanceCase]]:
-    """Yield the case with each integer setting of the method that was not given at its smallest value."""
+    """Yield cases with one integer setting at its smallest value, for each setting that the user did not set."""
     for setting in settings_for(case.method):
         if setting.kind != "int" or setting.name in case.options or setting.knob.low is None:
             continue
         value = int(setting.knob.low)
-        options = {**case.options, setting.name: value}
+        values = {**case.options, setting.name: value}
         with suppress(ConfigError, ValueError):  # a value that the other settings do not allow
-            other = subject_of(case.method, options)
-            same = claims(case.method, options) == claims(case.method, case.options)
+            other = subject_of(case.method, values)
+            same = claims(case.method, values) == claims(case.method, case.options)
             if same and getattr(case.config, setting.name) != value:
                 yield f"{setting.name}={value}", other
 
 
 def _never(subject: ConformanceCase, parts: Sequence[Comparison], others: Sequence[str]) -> str:
-    """Return the events and settings that no test has exercised, in words."""
+    """Return the draft positions, events and settings that no test has exercised, in words."""
     reach = [f"{part.events.reach} ({part.name})" for part in parts]
     lines = [f"draft positions after {' and '.join(reach)}"]
     met = {event.kind for part in parts for event in part.events.count}

@@ -88,7 +88,7 @@ def _latency(traces: Traces) -> go.Figure:
     paper="SCD, Tables 1 and 3",
     caption="Totals of each run; in brackets the gain over the first run (hatched), where more than 1× is better. "
     "Query tokens are the tokens fed to the network. Accepted drafts are counted up to the first rejection of each "
-    "pass.",
+    "pass. Times are left out where a run has none.",
     accepts=lambda trace: bool(trace.steps),
     requirement="steps",
     limit="runs",
@@ -105,6 +105,8 @@ def _comparison(traces: Traces) -> go.Figure:
             for row in rows
         ],
     }
+    if not all(row.trace.summary.seconds for row in rows):
+        del columns["Time (ms)"]
     figure = make_subplots(rows=1, cols=len(columns), shared_yaxes=True, horizontal_spacing=0.03)
     for panel, (head, values) in enumerate(columns.items(), start=1):
         look: Look = {"marker": {"color": BLUE, "pattern": hatched(["/", *[""] * (len(rows) - 1)])}, "orientation": "h"}

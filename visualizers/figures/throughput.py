@@ -35,7 +35,7 @@ class Rates:
 
 
 def rates(traces: Traces) -> Rates | None:
-    """Return the rates of runs with a drafter and a target; None for other runs."""
+    """Return the rates of timed runs with a drafter and a target; None for other runs."""
     steps = [step for trace in traces for step in trace.steps]
     drafting = [step for step in steps if step.call.role == "draft"]
     judging = [step for step in steps if step.call.role == "target" and any(fate.judged for fate in step.fate)]
@@ -46,6 +46,8 @@ def rates(traces: Traces) -> Rates | None:
     draft_seconds, verify_seconds, seconds = (
         cost(passes).milliseconds.total / 1000 for passes in (drafting, judging, steps)
     )
+    if not (draft_seconds and verify_seconds):
+        return None
     return Rates(
         draft_seconds=draft_seconds / len(drafting),
         verify_seconds=verify_seconds / len(judging),
@@ -62,7 +64,7 @@ def rates(traces: Traces) -> Rates | None:
     caption="Lines: the expected throughput with gamma drafts a verification, (1 - a^gamma) / (1 - a) tokens in gamma "
     "T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of verified drafts "
     "that were accepted. Marks: what the run reached, at its mean number of drafts.",
-    accepts=lambda trace: (pair := rates([trace])) is not None and min(pair.draft_seconds, pair.verify_seconds) > 0,
+    accepts=lambda trace: rates([trace]) is not None,
     requirement="timed passes of a drafter and of its target",
     limit="groups",
 )

@@ -162,7 +162,8 @@ def test_check_says_what_holds(mine: str, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.slow
 def test_check_of_a_method_that_says_it_is_lossy(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "blockwise"]) == 0
-    assert "lossy, as declared: 8 of 8 texts" in capsys.readouterr().out
+    differing = r"lossy, as declared: [1-8] of 8 texts of likeliest tokens are not those of one token a pass\n"
+    assert re.search(differing, capsys.readouterr().out)
     assert main(["check", "blockwise", "--set", "block=1"]) == 0
     assert "8 of 8 texts of likeliest tokens are those of one token a pass" in capsys.readouterr().out
 

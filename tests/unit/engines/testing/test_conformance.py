@@ -119,7 +119,7 @@ def test_whatever_is_biased_is_labelled_so(name: str) -> None:
         except (ConfigError, ValueError):
             continue
         if claims(METHODS[name], values):
-            result, claimed = proof(case, sampled=False), claimed + 1
+            result, claimed = proof(case, sampled=False, counted=False), claimed + 1
             assert result.holds or "cannot be enumerated" in result.message, (values, result.message)
         if claimed == 10:
             break

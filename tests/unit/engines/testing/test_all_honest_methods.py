@@ -1,0 +1,32 @@
+"""Methods without a defect pass the proof on other models, with every event that it needs."""
+
+import pytest
+from support.mutants import EXAMPLE, load_edited
+
+from engines.methods import METHODS
+from engines.testing.case import claims, subject
+from engines.testing.exactness import proof
+
+RATIO = {"mode": "sample", "verdict": "ratio"}
+CASES: list[tuple[str, dict[str, object]]] = [
+    ("prompt-lookup", {}),
+    ("speculative", {}),
+    ("scd", {}),
+    ("s2d2", RATIO),
+    ("s2d2", {}),
+    ("simsd", {**RATIO, "verifier": "exact", "draft_threshold": 1.0}),
+    ("psd", {"policy": "localleap", "acceptance": "strict"}),
+    ("cspd-block", {}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "values"), CASES, ids=str)
+def test_other_models_give_the_same_verdict(
+    name: str, values: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = METHODS[name] if name in METHODS else load_edited(EXAMPLE, "", "", monkeypatch).METHOD
+    assert claims(method, values) or method.reference(subject(method, values).config)
+    result = proof(subject(method, values), sampled=False, seed=1)
+    assert result.holds, result.message
+    assert result.untested == ""
