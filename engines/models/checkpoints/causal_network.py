@@ -6,6 +6,7 @@ not depend on later tokens, nor on whether earlier ones were cached.
 
 import inspect
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -170,7 +171,8 @@ def estimate_cached_numel(network: Any) -> int | None:
     """
     ids = torch.zeros(1, 1, dtype=torch.long, device="meta")
     network = network.eval().to(torch.bfloat16)  # which all kernels for experts take
-    network.config.pad_token_id = None  # or some networks look for it in the ids
+    with suppress(TypeError):  # of configs that need one
+        network.config.pad_token_id = None  # or some networks look for it in the ids
     try:
         cache = new_cache(network)
         if cache is None:
