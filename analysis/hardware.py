@@ -187,6 +187,13 @@ class Prediction:
     note: str = ""
     """Return a sentence about what the computed time of these networks excludes."""
 
+    def __repr__(self) -> str:
+        """The prediction in one line."""
+        return (
+            f"<Prediction: {self.tokens} tokens in {len(self.passes)} passes, {self.seconds:.3g} s, "
+            f"{self.speed_up:.2f} times as fast as ordinary decoding>"
+        )
+
     @property
     def seconds(self) -> float:
         """Seconds of the whole run."""

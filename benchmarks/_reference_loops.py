@@ -13,6 +13,7 @@ from engines.models.bundled.image_networks import GRID, condition_ids
 from engines.models.bundled.prompts import parse_prompt
 from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
+from engines.models.transformers_api import cache_argument
 from engines.protocol import Decision, Task
 from engines.sampling.random_source import SeededRandom
 from engines.settings import make_config
@@ -53,9 +54,8 @@ def text(model: Any, prompt: str, config: Any) -> list[int]:
         cache.advance(ids.shape[1])
         seen = positions[: last + 1] <= positions[first : last + 1, None]
         mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)[None, None]
-        states = network.model(
-            ids, position_ids=positions[None, first : last + 1], attention_mask=mask, past_key_values=cache
-        )
+        options = {"attention_mask": mask, cache_argument(network.model): cache}
+        states = network.model(ids, position_ids=positions[None, first : last + 1], **options)
         logits = network.lm_head(states.last_hidden_state[:, -1])[0]
         logits[task.mask] = -torch.inf
         tokens.append(int(logits.argmax()))

@@ -23,6 +23,7 @@ from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
 from engines.models.download import download_dir
 from engines.models.sessions.causal import SlotCache
+from engines.models.transformers_api import cache_argument
 from engines.runtime.run_request import RunRequest
 
 CACHED: Final = 150
@@ -54,12 +55,12 @@ def passes(model: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]
 
     @torch.inference_mode()
     def once(network: Any, cache: Any, count: int) -> None:
-        network(input_ids=ids[:, CACHED : CACHED + count], past_key_values=cache, logits_to_keep=count)
+        network(input_ids=ids[:, CACHED : CACHED + count], **{cache_argument(network): cache}, logits_to_keep=count)
         cache.crop(-count)
 
     for network, cache in zip((model, plain), caches, strict=True):
         with torch.inference_mode():
-            network(input_ids=ids[:, :CACHED], past_key_values=cache, logits_to_keep=1)
+            network(input_ids=ids[:, :CACHED], **{cache_argument(network): cache}, logits_to_keep=1)
         for count in (1, *MAX_OF_ONE):
             once(network, cache, count)
     mine, theirs = partial(once, model, caches[0]), partial(once, plain, caches[1])

@@ -1,7 +1,7 @@
 """Running a method on a model of the catalogue or on a model object."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -13,18 +13,30 @@ from engines.runtime.driver import Run
 from engines.runtime.run_request import RunRequest, read_method
 from engines.settings import ConfigError
 from engines.settings import settings as settings_of
-
-_FIELDS: Final = ("draft", "ids", "tokenizer", "chat", "messages", "system", "template", "device", "preset", "likely")
-"""Fields of a `RunRequest` that are passed together with the settings of a method."""
+from traces import Step
 
 
-def run(
+def run(  # noqa: PLR0913 (typed names for all that a run may be given)
     method: str | Method | Callable[..., Any],
     config: Any = None,
     model: Any = None,
     *,
     prompt: str | None = None,
     seed: int = 0,
+    target: Any = None,
+    draft: Any = None,
+    tokenizer: Any = None,
+    ids: Any = None,
+    chat: bool | None = None,
+    messages: Sequence[Mapping[str, Any]] | None = None,
+    system: str | None = None,
+    template: Mapping[str, Any] | None = None,
+    preset: str | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    likely: int | None = None,
+    on_step: Callable[[Step], object] | None = None,
+    progress: bool = False,
     **settings: Any,
 ) -> Trace:
     """Decode once and return the trace.
@@ -32,37 +44,44 @@ def run(
     Args:
         method: A name of `ds.methods()`, a `Method` of your own, or its function `decode(task, config, chance)`.
         config: Settings as an instance of the method's Config, instead of `settings`.
-        model: An id of `ds.models()`, a checkpoint's folder, or an object that follows `engines.protocol.Model`; by
-            default
-            the method's studio model.
+        model: An id of `ds.models()`, a checkpoint's folder or GGUF file, or an object that follows
+            `engines.protocol.Model`; by default the method's studio model.
         prompt: Prompt; by default the model's example.
         seed: From 0 to 2147483647; the same seed gives the same tokens.
-        settings: Settings of the method, and where they apply: `preset`, a named group of settings; `device`, such as
-            "cuda:1", for models by id, by default DRAFTSCOPE_DEVICE or the best available; `target`, instead of
-            `model`, a
-            causal language model of transformers, with `tokenizer` to read `prompt`, or `ids`, its prompt (or the
-            result
-            of a tokenizer: `**tokenizer(text)`); `messages`, instead of `prompt`, and `system`, turns for the chat
-            template of the tokenizer, which is applied to all prompts unless `chat` is False; `draft`, the drafter, in
-            the forms of `model` or `target`; `likely`, the number of tokens to record of the distributions of each
-            verdict: by default 8 for models of the catalogue, 0 for others; `on_step`, called with the `Step` of every
-            forward pass; `progress=True`, a progress bar on standard error.
+        target: A causal language model of transformers, in place of `model`.
+        draft: The drafter, in the forms of `model` or `target`.
+        tokenizer: Reads `prompt` for a `target`, and gives its trace words.
+        ids: Prompt of a `target` as ids, in place of `prompt`; `**tokenizer(text)` gives it, too.
+        chat: False to use the prompt as it is, True for the chat template; by default the template if there is one.
+        messages: Turns of a conversation, in place of `prompt`, as `apply_chat_template` of transformers takes them.
+        system: System turn.
+        template: Variables of the chat template by name, such as `{"enable_thinking": False}`.
+        preset: A named group of settings.
+        device: Device of models by id, such as "cuda:1"; by default DRAFTSCOPE_DEVICE or the best available.
+        dtype: "float32", "bfloat16" or "float16" for the weights of a checkpoint.
+        likely: Number of tokens to record of the distributions of each verdict: by default 8 for models of the
+            catalogue, 0 for others.
+        on_step: Called with the `Step` of every forward pass.
+        progress: Whether a progress bar is shown on standard error.
+        settings: Settings of the method; of those of `generate`, `max_new_tokens`, `num_assistant_tokens` and
+            `do_sample` are known, and `temperature=0` is greedy.
 
     Raises:
         ValueError: If a method, model, setting or prompt is invalid; the message has the remedy.
         ModelError: If a model is unavailable.
     """
     if "input_ids" in settings:  # as a tokenizer of transformers returns them
-        settings["ids"] = settings.pop("input_ids")
+        ids = settings.pop("input_ids")
         if not torch.as_tensor(settings.pop("attention_mask", True)).all():
             raise ConfigError("attention_mask: leaves tokens out; give the ids of one text without padding.")
-    fields: dict[str, Any] = {name: settings.pop(name) for name in _FIELDS if name in settings}
-    on_step, progress = settings.pop("on_step", None), settings.pop("progress", False)
-    target = settings.pop("target", None)
     if target is not None and model is not None:
         raise ConfigError("target: target and model are aliases; give only one.")
+    options: dict[str, Any] = {
+        **{"draft": draft, "tokenizer": tokenizer, "ids": ids, "chat": chat, "messages": messages, "system": system},
+        **{"template": template, "preset": preset, "device": device, "dtype": dtype, "likely": likely},
+    }
     model = model if target is None else target
-    request = RunRequest(method, model, prompt, config, seed, settings=settings, local=True, **fields)
+    request = RunRequest(method, model, prompt, config, seed, settings=settings, local=True, **options)
     running = Run(request.job())
     running.finish(on_step, progress=progress)
     return displayable(running.trace())

@@ -1,15 +1,20 @@
 """A trace as a notebook has it: it shows itself, and becomes a table."""
 
 import html
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from importlib import import_module
+from math import isnan
 from typing import Any, Final
 
 import traces
 from traces.perfetto import to_perfetto
 
-_COLUMNS: Final = ("row", "draft", "p", "q", "accept_prob", "coin")
+_COLUMNS: Final = ("row", "draft", "p", "q", "accept_prob", "coin", "likely")
+_INTEGERS: Final = ("step", "position", "token", "row", "draft")
+"""Columns of whole numbers, where tokens are ids."""
+_LIKELY: Final = ("token", "p", "q")
 HEIGHT: Final = 760
 """Pixels of the player in a notebook."""
 _MOST: Final = 12_000_000
@@ -49,12 +54,39 @@ class Trace(traces.Trace):
         return to_perfetto(self)
 
     def to_pandas(self) -> Any:
-        """`columns` as a pandas.DataFrame; raises ImportError without pandas."""
-        return _installed("to_pandas", "pandas").DataFrame(self.to_columns())
+        """`to_columns` as a pandas.DataFrame, whole numbers as Int64; raises ImportError without pandas."""
+        frame = _installed("to_pandas", "pandas").DataFrame(self.to_columns())
+        return frame.astype({name: "Int64" for name in _INTEGERS if name in frame and _are_whole(frame[name])})
 
     def to_arrow(self) -> Any:
-        """`columns` as a pyarrow.Table; raises ImportError without pyarrow."""
-        return _installed("arrow", "pyarrow").table(self.to_columns())
+        """`to_columns` as a pyarrow.Table; raises ImportError without pyarrow.
+
+        Whole numbers are int64, `likely` a list of structs of token, p and q. The metadata has `schema`, `version`,
+        `method`, `model` and `prompt` of the trace.
+        """
+        pyarrow = _installed("to_arrow", "pyarrow")
+        columns = self.to_columns()
+        if "likely" in columns:
+            columns["likely"] = [
+                None if each is None else [dict(zip(_LIKELY, entry, strict=True)) for entry in each]
+                for each in columns["likely"]
+            ]
+        types: dict[str, Any] = {
+            name: pyarrow.int64() for name in _INTEGERS if name in columns and _are_whole(columns[name])
+        }
+        arrays = {name: pyarrow.array(values, types.get(name)) for name, values in columns.items()}
+        about = {"schema": self.schema, "version": self.version, "method": self.method, "model": self.model.id}
+        return pyarrow.table(arrays).replace_schema_metadata({**about, "prompt": self.prompt})
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_arrow` as a Parquet file.
+
+        Raises:
+            ImportError: Without pyarrow, which the extra `draftscope[parquet]` installs.
+            OSError: If the file cannot be written.
+        """
+        table = self.to_arrow()
+        import_module("pyarrow.parquet").write_table(table, os.fspath(path))
 
     def __eq__(self, other: object) -> bool:
         """Equal to any trace with the same fields."""
@@ -90,11 +122,19 @@ def _rows(index: int, step: traces.Step, words: Mapping[int, str]) -> Iterator[d
         }
 
 
+def _are_whole(values: Iterable[Any]) -> bool:
+    """Whether values are whole numbers or missing."""
+    return all(
+        value is None or isinstance(value, int) or (isinstance(value, float) and (isnan(value) or value.is_integer()))
+        for value in values
+    )
+
+
 def _installed(method: str, package: str) -> Any:
     try:
         return import_module(package)
     except ImportError:
         raise ImportError(
             f"trace.{method}() needs {package}, which is not installed: pip install {package}, "
-            "or use trace.columns(), which gives the same as lists."
+            "or use trace.to_columns(), which gives the same as lists."
         ) from None

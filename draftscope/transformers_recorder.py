@@ -19,6 +19,7 @@ from draftscope.builder import TraceBuilder
 from draftscope.trace import Trace
 from engines.models.checkpoints.causal_lm import CausalLM
 from engines.models.checkpoints.causal_network import check_network
+from engines.models.transformers_api import cache_of
 from engines.runtime.environment import environment
 from engines.runtime.stage_timer import Host
 from traces import Fate
@@ -359,9 +360,9 @@ class GenerateRecorder:
             last = out.logits[0, -1].detach() if len(fed) == 1 else None
             self._drafts.append(DraftPass(len(fed[0]) if fed else 0, last, *spent))
             return
-        cache = kwargs.get("past_key_values")
+        cache = cache_of(kwargs)
         if cache is None:
-            cache = getattr(out, "past_key_values", None)
+            cache = cache_of(out)
         seen = cache.get_seq_length() if cache is not None else 0
         start = seen - (len(fed[0]) if fed else 0)
         if not self._runs or cache is not self._runs[-1].cache or start == 0:  # another generate

@@ -3,13 +3,17 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from traces import Trace
 from traces.files import write_atomic
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+
+THEMES: Final = ("light", "dark")
+"""Themes of figures."""
 
 
 def figure(
@@ -24,12 +28,22 @@ def figure(
         theme: Of the picture.
 
     Raises:
-        FigureError: For a name that there is not, or traces that lack what the figure needs.
+        FigureError: For an unknown name or theme, or traces that lack what the figure needs.
     """
     from visualizers import FIGURES, FigureError, themed
 
+    if not isinstance(name, str):
+        kind = type(name).__name__
+        raise FigureError(
+            f'figure: a {kind} is not the name of a figure; the name comes first: ds.figure("churn", trace).'
+        )
     if name not in FIGURES:
         raise FigureError(f"figure: there is no {name!r}; choose one of {', '.join(FIGURES)}")
+    if theme not in THEMES:
+        raise FigureError(f"theme: {theme!r} is not allowed; use one of {', '.join(THEMES)}.")
+    for trace in traces:
+        if not isinstance(trace, Trace):
+            raise FigureError(f"figure: {trace!r} is not a trace; give traces after the name.")
     return themed(FIGURES[name].draw(traces, step=step), theme)
 
 

@@ -113,6 +113,23 @@ class Setting:
 
 
 C = TypeVar("C")
+_ALIASES: Final = {"max_new_tokens": "length", "num_assistant_tokens": "gamma"}
+"""Names in `generate` of transformers -> names here."""
+_BOOLEAN: Final = Setting("do_sample", "bool", True, (), SettingInfo("", ""))
+_ELSEWHERE: Final = {
+    "max_tokens": "length",
+    "max_length": "length, without the prompt",
+    "num_speculative_tokens": "gamma",
+    "assistant_model": "draft",
+    "draft_model": "draft",
+    "prompt_lookup_num_tokens": "drafter=lookup with gamma",
+    "chat_template_kwargs": "template",
+    **{
+        name: f'template={{"{name}": ...}}'
+        for name in ("enable_thinking", "tools", "documents", "continue_final_message", "add_generation_prompt")
+    },
+}
+"""Names of other libraries -> what to give here."""
 
 
 def settings(config: type[Any]) -> tuple[Setting, ...]:
@@ -128,6 +145,36 @@ def settings(config: type[Any]) -> tuple[Setting, ...]:
     return tuple(settings_found)
 
 
+def from_transformers(values: Mapping[str, object]) -> dict[str, object]:
+    """Return settings whose names may be those of `generate` of transformers, by their names here.
+
+    `max_new_tokens` is `length`, `num_assistant_tokens` is `gamma`, and both `do_sample=False` and `temperature=0` are
+    `top_k=1`, which is greedy.
+
+    Raises:
+        ConfigError: If a setting is given under both names.
+    """
+    known = dict(values)
+    for other, name in _ALIASES.items():
+        if other in known and name in known:
+            raise ConfigError(f"{other}: is another name of {name}; give one of them.")
+        if other in known:
+            known[name] = known.pop(other)
+    sampled = known.pop("do_sample", None)
+    if sampled is not None and _BOOLEAN.parse(sampled) is False:
+        known["top_k"] = 1
+    if str(known.get("temperature")) in ("0", "0.0"):
+        known.pop("temperature")
+        known["top_k"] = 1
+    return known
+
+
+def _hint(name: object) -> str:
+    """Return a sentence with the name of a setting of another library; empty for other names."""
+    here = _ELSEWHERE.get(name) if isinstance(name, str) else None
+    return f" What other libraries call {name} is {here} here." if here else ""
+
+
 def make_config(config: type[C], values: Mapping[str, object]) -> C:
     """A Config from names and values, text and old names of settings included.
 
@@ -139,7 +186,8 @@ def make_config(config: type[C], values: Mapping[str, object]) -> C:
     for given_name, value in values.items():
         name = given_name if given_name in known else RENAMED_SETTINGS.get(given_name, given_name)
         if name not in known:
-            raise ConfigError(f"{format_name(given_name)}: no such setting; there are {', '.join(known)}.")
+            known_names = ", ".join(known)
+            raise ConfigError(f"{format_name(given_name)}: no such setting; there are {known_names}.{_hint(name)}")
         if name in parsed:
             raise ConfigError(f"{name}: is given twice, once by its old name; remove one of them.")
         parsed[name] = known[name].parse(value)

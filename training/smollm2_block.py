@@ -28,6 +28,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from engines.models.checkpoint_files import sha256
 from engines.models.download import download_dir
+from engines.models.transformers_api import cache_argument
 from engines.paths import cache_dir
 from traces.files import atomic_path
 from training.smollm2_answers import MODEL
@@ -164,7 +165,8 @@ def real_states(network: Any, blocks: Blocks) -> tuple[Tensor, list[tuple[Tensor
         The last hidden states [B, T, W] of the texts; for every layer K and V [B, H, T + n * f, D], texts first.
     """
     cache = DynamicCache()
-    out = network.model(blocks.ids, past_key_values=cache, use_cache=True)
+    keeping = {cache_argument(network.model): cache, "use_cache": True}
+    out = network.model(blocks.ids, **keeping)
     (_, n, f), T = blocks.filled.shape, blocks.ids.shape[1]
     if f:
         positions = (blocks.anchors[..., None] + blocks.filled).flatten(1)
@@ -173,7 +175,7 @@ def real_states(network: Any, blocks: Blocks) -> tuple[Tensor, list[tuple[Tensor
         visible = (number[:, None] == number) & (positions[:, None] <= positions[..., None])
         seen = torch.cat([text, visible], -1)[:, None]
         ids = blocks.ids.gather(1, positions.clamp(max=T - 1))
-        network.model(ids, attention_mask=additive(seen), position_ids=positions, past_key_values=cache, use_cache=True)
+        network.model(ids, attention_mask=additive(seen), position_ids=positions, **keeping)
     return out.last_hidden_state, [(layer.keys, layer.values) for layer in cache.layers]
 
 

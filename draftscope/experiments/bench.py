@@ -38,7 +38,7 @@ from engines.protocol import Model
 from engines.runtime.driver import Job
 from engines.runtime.environment import environment
 from engines.runtime.run_request import CHAT_FIELDS, RunRequest
-from engines.settings import ConfigError, config_values, make_config
+from engines.settings import ConfigError, config_values, from_transformers, make_config
 from traces.files import write_atomic
 from visualizers.tables import as_latex, as_markdown
 
@@ -131,6 +131,14 @@ class BenchResult:
             "speed_high": high,
             "same": self.same.get(group.label),
         }
+
+    def __repr__(self) -> str:
+        """The result in one line."""
+        lines = self.table()
+        fastest = max(lines, key=lambda line: float(line["speed"]))
+        prompts = f"{lines[0]['prompts']} prompt{'s' if lines[0]['prompts'] > 1 else ''}"
+        speed = f"{fastest['label']}, {fastest['speed']:.2f} times as fast as ordinary decoding"
+        return f"<BenchResult of {prompts} with {len(lines)} methods: the fastest is {speed}>"
 
     def _cells(self) -> list[list[str]]:
         return [[cell(line) for cell in _COLUMNS.values()] for line in self.table()]
@@ -307,6 +315,7 @@ def _check(arm: Arm, experiment: Experiment) -> None:
 def _arms(target: Any, draft: Any, gammas: Sequence[int], limits: dict[str, Any]) -> tuple[Arm, ...]:
     """Return all arms, ordinary decoding first; raises ConfigError if a model is not a causal language model."""
     loading = {name: limits.pop(name) for name in _OF_MODELS if name in limits}
+    limits = from_transformers(limits)
     sampled = limits.keys() & {"temperature", "top_k", "top_p"}
     config = make_config(METHODS["ar"].config, limits if sampled else {"top_k": 1, **limits})
     settings = config_values(config)

@@ -40,6 +40,11 @@ class RunOutcome:
     trace: Trace | None = None
     """None for runners, and for runs that were decoded in another process."""
 
+    def __repr__(self) -> str:
+        """The outcome in one line."""
+        row = self.row
+        return f"<RunOutcome of {row.label!r}, problem {row.problem}: {row.tokens} tokens in {row.forwards} passes>"
+
 
 class Executor(Protocol):
     """Schedules runs."""

@@ -14,7 +14,6 @@ from typing import Any, Final
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm
 
 from engines.ar.probs_request import ProbsRequest
 from engines.models.bundled.image import load_weights
@@ -23,6 +22,7 @@ from engines.models.errors import ModelError
 from engines.models.fast_decoder import HalfLinear, LeanCausalLM, Linear, causal_mask, laid_out, least_of, normed, packs
 from engines.models.sessions.causal import SlotCache
 from engines.models.torch_model import count_parameters
+from engines.models.transformers_api import LlamaDecoderLayer, LlamaRMSNorm
 from engines.protocol import ForwardResult, StageCallback, Task
 from engines.sampling.distributions import Sampling, to_probs
 from traces.schema import ModelCard

@@ -14,10 +14,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import LlamaModel, MistralModel, Qwen2Model, Qwen3Model
-from transformers.cache_utils import Cache
 from typing_extensions import override
 
 from engines.models.sessions.causal import SlotCache
+from engines.models.transformers_api import Cache
 
 Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes K and V [n, H, T, D] of a pass and gives all that may be seen."""

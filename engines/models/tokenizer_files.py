@@ -34,9 +34,9 @@ def read_chat_tokenizer(source: CheckpointDir, kind: Any = AutoTokenizer) -> Any
     return _read(source, files, lambda: kind.from_pretrained(source.folder, **options))
 
 
-def encode_template(tokenizer: Any, text: str) -> list[int]:
+def encode_template(tokenizer: Any, text: str) -> Any:
     """The ids of what a chat template wrote, which has all special tokens."""
-    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+    return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
 def special_tokens(tokenizer: Any) -> dict[int, str]:
@@ -45,9 +45,9 @@ def special_tokens(tokenizer: Any) -> dict[int, str]:
     return {number: token.content for number, token in added.items() if token.special}
 
 
-def encode_text(tokenizer: Any, text: str) -> list[int]:
+def encode_text(tokenizer: Any, text: str) -> Any:
     """The ids of a text with the special tokens that a tokenizer puts before it, unless it begins with them already."""
-    ids = list(tokenizer(text)["input_ids"])
+    ids = tokenizer(text)["input_ids"]
     if not special_tokens(tokenizer):
         return ids
     plain = encode_template(tokenizer, text)

@@ -5,6 +5,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from engines.models.transformers_api import cache_argument
+
 
 class Networked:
     """A model around one network."""
@@ -33,9 +35,9 @@ def hidden_states(decoder: Any, positions: Tensor, cache: Any, mask: Tensor | No
     """Last hidden states [B, N, C] of a transformers decoder; `inputs` are input_ids or inputs_embeds [B, N, ...]."""
     out = decoder(
         **inputs,
+        **{cache_argument(decoder): cache},
         position_ids=positions,
         attention_mask=None if mask is None else mask.to(_dtype_of(decoder)),
-        past_key_values=cache,
         use_cache=cache is not None,
     )
     return cast(Tensor, out.last_hidden_state)

@@ -18,7 +18,7 @@ from engines.models.memory import DTYPES, MemoryBudget
 from engines.protocol import Family, HasChat, Model, ReadsClips, SharesPrompt
 from engines.runtime.driver import OTHER_DRAFTERS, Job
 from engines.sampling.random_source import UniformOverride, parse_seed
-from engines.settings import ConfigError, format_value, make_config
+from engines.settings import ConfigError, format_value, from_transformers, make_config
 
 CHAT_FIELDS: Final = ("chat", "messages", "system", "template")
 """Fields of a `RunRequest` for models that chat, in the order of `ChatOptions.parse`."""
@@ -131,10 +131,12 @@ class RunRequest:
                 raise ConfigError(
                     f"settings: {format_value(self.settings)} is not allowed; give an object of names and values."
                 )
-            return make_config(method.config, {**named, **self.settings})
-        if self.settings or self.preset:
+            return make_config(method.config, {**named, **from_transformers(self.settings)})
+        if (self.settings or self.preset) and not isinstance(self.config, str):
             field = next(iter(self.settings), "preset")
             raise ConfigError(f"{field}: cannot be combined with config; give settings or a config.")
+        if isinstance(self.config, str):
+            raise ConfigError(f"config: is a text; give a prompt by name: prompt={format_value(self.config)}.")
         if not isinstance(self.config, method.config):
             raise ConfigError(
                 f"config: {format_value(self.config)} is not a Config of {method.name}; give settings by name, such as "

@@ -56,7 +56,7 @@ class GuidedSampling(Sampling):
     length: Annotated[
         int,
         SettingInfo(
-            "Length", "The most tokens of a text; pictures and videos have their own size.", 8, MAX_OUTPUT_TOKENS, 8
+            "Length", "The most tokens of a text; pictures and videos have their own size.", 1, MAX_OUTPUT_TOKENS, 1
         ),
     ] = 64
     same_noise: Annotated[

@@ -19,6 +19,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 from engines.methods import METHODS
 from engines.models.checkpoints.build import renamed
+from engines.models.transformers_api import cache_argument
 from engines.runtime.driver import Job
 from engines.settings import make_config
 from engines.testing.conformance import finish
@@ -146,9 +147,9 @@ def forward(
     """Logits [n, V] of tokens at their positions under a mask [n, s + n], by the network of transformers."""
     mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
     cache = None if memory is None else Cache(layers=[MemoryLayer(memory, i, position) for i in range(LAYERS)])
-    logits: Tensor = network_of(family, seed=seed)(
-        input_ids=ids[None], position_ids=position[None], attention_mask=mask[None, None], past_key_values=cache
-    ).logits[0]
+    network = network_of(family, seed=seed)
+    options = {"attention_mask": mask[None, None], cache_argument(network): cache}
+    logits: Tensor = network(input_ids=ids[None], position_ids=position[None], **options).logits[0]
     return logits.clone()
 
 

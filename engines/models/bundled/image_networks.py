@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3Model
-from transformers.cache_utils import Cache
 
 from engines.models.bundled.prompts import SCENES, THINGS
 from engines.models.torch_model import hidden_states
+from engines.models.transformers_api import Cache
 
 SIZE: Final = 96
 PATCH: Final = 8

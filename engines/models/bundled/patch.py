@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from transformers.cache_utils import Cache
 from typing_extensions import override
 
 from engines.continuous.denoising import ContinuousTask
@@ -25,6 +24,7 @@ from engines.models.sessions.bidirectional import StackedRows
 from engines.models.sessions.causal import CausalSession
 from engines.models.sessions.denoising import Backbone, ContinuousSession, Head
 from engines.models.torch_model import count_parameters, hidden_states
+from engines.models.transformers_api import Cache
 from traces.schema import Canvas, ModelCard
 
 WIDTH: Final = 8

@@ -10,7 +10,6 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from transformers.cache_utils import Cache
 from typing_extensions import override
 
 from engines.models.bundled.catalog import card_of
@@ -22,6 +21,7 @@ from engines.models.checkpoints.images.video_model import ClipModel, ClipShape, 
 from engines.models.fast_decoder import lean
 from engines.models.image_rendering import ImageLimits
 from engines.models.torch_model import hidden_states
+from engines.models.transformers_api import Cache
 from engines.settings import ConfigError
 from traces.files import ROOT
 from traces.schema import ModelCard

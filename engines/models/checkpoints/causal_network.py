@@ -6,6 +6,7 @@ not depend on later tokens, nor on whether earlier ones were cached.
 
 import inspect
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -14,8 +15,14 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 from transformers import DynamicCache
-from transformers.cache_utils import DummyLayer, DynamicLayer, DynamicSlidingWindowLayer
 
+from engines.models.transformers_api import (
+    DummyLayer,
+    DynamicLayer,
+    DynamicSlidingWindowLayer,
+    cache_argument,
+    is_stateful,
+)
 from engines.settings import format_value
 
 _HALF: Final = 4
@@ -75,8 +82,7 @@ def traits_of(network: Any, field: str) -> NetworkTraits:
 def _described(network: Any) -> NetworkTraits:
     """Traits that the signature of a network shows."""
     names = inspect.signature(network.forward).parameters
-    name = "cache" if "cache" in names else "past_key_values"
-    return NetworkTraits(False, 0, name, "logits_to_keep" in names, "position_ids" in names)
+    return NetworkTraits(False, 0, cache_argument(network), "logits_to_keep" in names, "position_ids" in names)
 
 
 @torch.inference_mode()
@@ -138,7 +144,7 @@ def feed(network: Any, traits: NetworkTraits, ids: Int[Tensor, "1 T"], cache: An
 
 def new_cache(network: Any) -> Any:
     """An empty KV cache of a network that can be cut at any token; None if transformers has none."""
-    if getattr(network, "_is_stateful", False):
+    if is_stateful(network):
         return None
     layers = DynamicCache(config=network.config).layers
     # Layers that select the tokens they attend to select others in a pass over several tokens than in passes over one.
@@ -170,7 +176,8 @@ def estimate_cached_numel(network: Any) -> int | None:
     """
     ids = torch.zeros(1, 1, dtype=torch.long, device="meta")
     network = network.eval().to(torch.bfloat16)  # which all kernels for experts take
-    network.config.pad_token_id = None  # or some networks look for it in the ids
+    with suppress(Exception):  # of configs that need one
+        network.config.pad_token_id = None  # or some networks look for it in the ids
     try:
         cache = new_cache(network)
         if cache is None:

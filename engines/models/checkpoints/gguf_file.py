@@ -2,23 +2,20 @@
 
 import hashlib
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from tqdm import tqdm
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, modeling_gguf_pytorch_utils
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import on_meta
 from engines.models.checkpoints.causal_lm import is_causal
 from engines.models.errors import ModelError
+from engines.models.transformers_api import gguf_reader
 from engines.paths import cache_dir
-
-modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a progress bar regardless of its options
 
 
 def converted(source: CheckpointDir, file: Path | None = None) -> CheckpointDir:
@@ -51,7 +48,7 @@ def convert(file: Path, target: Path, dtype: torch.dtype = torch.float32) -> Non
 
     Raises ModelError for a file that transformers does not read, and OSError for a folder that cannot be written.
     """
-    read = partial(modeling_gguf_pytorch_utils.load_gguf_checkpoint, str(file))
+    read = gguf_reader(file)
     try:
         settings: dict[str, Any] = read()["config"]
         settings.pop("_model_name_or_path", None)

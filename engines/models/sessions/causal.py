@@ -13,12 +13,12 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers.cache_utils import Cache, DynamicLayer
 from typing_extensions import override
 
 from engines.ar.probs_request import ProbsRequest
 from engines.continuous.path_request import PathRequest
 from engines.models.sessions.discrete import DiscreteSession
+from engines.models.transformers_api import Cache, DynamicLayer
 from engines.transfer import to_device
 
 

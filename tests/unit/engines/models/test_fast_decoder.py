@@ -22,6 +22,7 @@ from engines.models.fast_decoder import (
     packs,
 )
 from engines.models.sessions.causal import CacheSlots, SlotCache, SlotLayer
+from engines.models.transformers_api import cache_argument
 
 CLOSE, UNNORMED = {"atol": 2e-5, "rtol": 2e-5}, {"atol": 2e-4, "rtol": 1e-4}
 LENGTH, LAYERS = 24, 3
@@ -73,7 +74,7 @@ def passes(model: Any, ids: torch.Tensor, rows: int) -> list[torch.Tensor]:
         slots.end, slots.contiguous = end, slice(first, end)
         mask = torch.zeros(rows, 1, end - first, end)
         mask.masked_fill_(torch.arange(end) > positions[:, None, :, None], torch.finfo(torch.float32).min)
-        arguments = {"position_ids": positions, "attention_mask": mask, "past_key_values": cache, "use_cache": True}
+        arguments = {"position_ids": positions, "attention_mask": mask, cache_argument(model): cache, "use_cache": True}
         states.append(model(input_ids=ids[:, first:end], **arguments).last_hidden_state)
     return states
 

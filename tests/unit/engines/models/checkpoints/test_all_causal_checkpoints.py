@@ -15,6 +15,7 @@ from benchmarks.families import tiny_network
 from engines.models.checkpoints.causal_network import estimate_cached_numel, traits_of
 from engines.models.errors import ModelError, ModelWarning
 from engines.models.loading import load, needs_of
+from engines.models.transformers_api import cache_of
 
 PROMPT = "a b c a b"
 SHORT: dict[str, Any] = {"prompt": PROMPT, "top_k": 1, "length": 12}
@@ -87,11 +88,7 @@ def test_a_cache_that_gives_other_logits_is_not_used(monkeypatch: pytest.MonkeyP
     forward = type(other).forward
 
     def forgetful(self: Any, *settings: Any, **options: Any) -> Any:
-        if (
-            options.get("use_cache")
-            and options["input_ids"].shape[1] > 1
-            and options["past_key_values"].get_seq_length()
-        ):
+        if options.get("use_cache") and options["input_ids"].shape[1] > 1 and cache_of(options).get_seq_length():
             raise AssertionError("caches are only supported for single tokens")
         return forward(self, *settings, **options)
 

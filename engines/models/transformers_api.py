@@ -1,0 +1,58 @@
+"""All that is used of transformers outside its documented interface, or is called differently in its versions.
+
+`tests/unit/engines/models/test_transformers_api.py` names each entry, so that a new version that lacks one fails there.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+from transformers import modeling_gguf_pytorch_utils
+from transformers.cache_utils import Cache, DummyLayer, DynamicLayer, DynamicSlidingWindowLayer
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm
+
+__all__ = [
+    "Cache",
+    "DummyLayer",
+    "DynamicLayer",
+    "DynamicSlidingWindowLayer",
+    "LlamaDecoderLayer",
+    "LlamaRMSNorm",
+    "cache_argument",
+    "cache_of",
+    "gguf_reader",
+    "is_stateful",
+]
+modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a progress bar regardless of its options
+
+
+def cache_argument(network: Any) -> str:
+    """Name of the argument of a network that takes its KV cache: `cache` from 5.24 on, `past_key_values` before."""
+    return _cache_argument(type(network).forward)
+
+
+@cache
+def _cache_argument(forward: Callable[..., Any]) -> str:
+    return "cache" if "cache" in signature(forward).parameters else "past_key_values"
+
+
+def cache_of(values: Any) -> Any:
+    """The KV cache among the arguments of a pass, or in its output; None without one."""
+    for name in ("cache", "past_key_values"):
+        found = values.get(name) if isinstance(values, Mapping) else getattr(values, name, None)
+        if found is not None:
+            return found
+    return None
+
+
+def is_stateful(network: Any) -> bool:
+    """Whether a network has a state that cannot go back to an earlier token, as `generate` asks before drafts."""
+    return bool(getattr(network, "_is_stateful", False))
+
+
+def gguf_reader(file: Path) -> Callable[..., dict[str, Any]]:
+    """A function that reads `config` and, on request, `tensors` of a GGUF file."""
+    return partial(modeling_gguf_pytorch_utils.load_gguf_checkpoint, str(file))
