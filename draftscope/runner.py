@@ -77,8 +77,17 @@ def run(  # noqa: PLR0913 (typed names for all that a run may be given)
     if target is not None and model is not None:
         raise ConfigError("target: target and model are aliases; give only one.")
     options: dict[str, Any] = {
-        **{"draft": draft, "tokenizer": tokenizer, "ids": ids, "chat": chat, "messages": messages, "system": system},
-        **{"template": template, "preset": preset, "device": device, "dtype": dtype, "likely": likely},
+        "draft": draft,
+        "tokenizer": tokenizer,
+        "ids": ids,
+        "chat": chat,
+        "messages": messages,
+        "system": system,
+        "template": template,
+        "preset": preset,
+        "device": device,
+        "dtype": dtype,
+        "likely": likely,
     }
     model = model if target is None else target
     request = RunRequest(method, model, prompt, config, seed, settings=settings, local=True, **options)
