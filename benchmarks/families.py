@@ -210,10 +210,10 @@ class FamilyResult:
 
 
 OUTCOMES: Final[Mapping[str, str]] = {
-    "same": "the tokens of `generate`",
-    "uncached": "the tokens of `generate(use_cache=False)`; transformers itself gives others with its cache",
-    "refused": "refused",
-    "untried": "not tried",
+    "same": "give the tokens of `generate`",
+    "uncached": "give the tokens of `generate(use_cache=False)`; transformers itself gives others with its cache",
+    "refused": "are refused",
+    "untried": "were not tried",
 }
 
 
@@ -378,7 +378,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.names or model_types():
         with _quiet():
             results.append(check_family(name))
-        print(f"{name}: {OUTCOMES[results[-1].outcome]} {results[-1].note}".rstrip(), file=sys.stderr, flush=True)
+        print(f"{name}: {results[-1].outcome} {results[-1].note}".rstrip(), file=sys.stderr, flush=True)
         gc.collect()
     print(table(results))
     if options.write:

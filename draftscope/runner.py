@@ -44,8 +44,7 @@ def run(  # noqa: PLR0913 (typed names for all that a run may be given)
     Args:
         method: A name of `ds.methods()`, a `Method` of your own, or its function `decode(task, config, chance)`.
         config: Settings as an instance of the method's Config, instead of `settings`.
-        model: An id of `ds.models()`, a checkpoint's folder or GGUF file, or an object that follows
-            `engines.protocol.Model`; by default the method's studio model.
+        model: An id of `ds.models()`, a checkpoint's folder or GGUF file, or an `engines.protocol.Model`.
         prompt: Prompt; by default the model's example.
         seed: From 0 to 2147483647; the same seed gives the same tokens.
         target: A causal language model of transformers, in place of `model`.
@@ -57,14 +56,12 @@ def run(  # noqa: PLR0913 (typed names for all that a run may be given)
         system: System turn.
         template: Variables of the chat template by name, such as `{"enable_thinking": False}`.
         preset: A named group of settings.
-        device: Device of models by id, such as "cuda:1"; by default DRAFTSCOPE_DEVICE or the best available.
+        device: Such as "cuda:1", for models by id; by default DRAFTSCOPE_DEVICE or the best available.
         dtype: "float32", "bfloat16" or "float16" for the weights of a checkpoint.
-        likely: Number of tokens to record of the distributions of each verdict: by default 8 for models of the
-            catalogue, 0 for others.
+        likely: Number of tokens to record of each verdict: by default 8 for models of the catalogue, 0 for others.
         on_step: Called with the `Step` of every forward pass.
         progress: Whether a progress bar is shown on standard error.
-        settings: Settings of the method; of those of `generate`, `max_new_tokens`, `num_assistant_tokens` and
-            `do_sample` are known, and `temperature=0` is greedy.
+        settings: Settings of the method, also by their names in `generate`: `engines.settings.from_transformers`.
 
     Raises:
         ValueError: If a method, model, setting or prompt is invalid; the message has the remedy.

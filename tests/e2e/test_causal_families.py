@@ -9,8 +9,8 @@ from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING
 import draftscope as ds
 from benchmarks import families
 
-REFUSED = {"cpmant", "xlm", "xlnet"}
-"""Their attention is not causal."""
+REFUSED = {"cpmant", "prophetnet", "xlm", "xlnet"}
+"""Their logits change when tokens follow."""
 BENCHED = ("gpt_neox", "mamba2", "qwen3_moe", "gemma3_text", "mpt")
 """Parallel layers, recurrent state, experts, windows, and a config that turns its cache off."""
 
