@@ -477,7 +477,7 @@ SHIPPED: Final = _by_name(
     *(_ours(name, 4.788, 6, 256) for name in ("studio-image", "studio-video")),
     _ours("studio-image-draft", 1.017, 1, 256),
     _ours("text-target", 8.507, 5, 384),
-    *(_ours(name, 1.374, 4, 160) for name in ("text-draft", "text-shift")),
+    _ours("text-draft", 1.374, 4, 160),
     _ours("tally-target", 4.549, 6, 256),
     *(_ours(name, 0.578, 3, 128) for name in ("tally-draft", "tally-full")),
     _ours("patch-target", 13.645, 18, 256, (1.324, 3)),

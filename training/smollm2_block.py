@@ -29,11 +29,10 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 from engines.models.checkpoint_files import sha256
 from engines.models.download import download_dir
 from engines.models.transformers_api import cache_argument
-from engines.paths import cache_dir
 from traces.files import atomic_path
 from training.smollm2_answers import MODEL
 from training.smollm2_block_answers import PACKED
-from training.trainer import Preset, Run, device, parse
+from training.trainer import MODELS, Preset, Run, device, parse, record
 
 PRESETS: Final = {
     "cpu": Preset(steps=4_000, batch=256, lr=2e-3, linear=0.6, warmup=30),
@@ -405,10 +404,21 @@ def main() -> None:
         "shift": str(int(shift)),
         "positions": str(run.step * preset.batch),
     }
-    output = options.output or cache_dir() / f"{name}.safetensors"
+    output = options.output or MODELS / f"{name}.safetensors"
     adapter.save(output, metadata)
     print(f"{output}: {output.stat().st_size} bytes, {metadata}", flush=True)
-    print(f"{len(held_out)} held-out answers: {evaluate(network, adapter, held_out, shift, 8)}")
+    metrics: dict[str, Any] = {**evaluate(network, adapter, held_out, shift, 8), "held_out_answers": len(held_out)}
+    about = {
+        "title": f"Adapter that turns {MODEL} into a block diffusion language model",
+        "architecture": "training.smollm2_block.Adapter",
+        "data": "answers of smollm2 (Apache-2.0) to prompts of this project and about Python's standard library",
+        "file": output.name,
+        "sha256": sha256(output),
+    }
+    if options.output:
+        print(metrics)
+    else:
+        record(run, about, metrics, options)
 
 
 if __name__ == "__main__":

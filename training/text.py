@@ -1,12 +1,12 @@
 """Train the studio language models on worked maths problems.
 
     python -m training.text data
-    python -m training.text target|draft|shift [--preset cpu|gpu] [--minutes M]
+    python -m training.text target|draft [--preset cpu|gpu] [--minutes M]
 
 The first generates problems with worked solutions by reasoning-gym's gsm_symbolic, and writes assets/problems.json,
 assets/models/text-tokenizer.json and, in the cache folder, training data. A held-out question that also occurs in
-training is left out. `target` and `draft` are block diffusion models of the SDAR kind, `shift` is of the Fast-dLLM v2
-kind, where position i - 1 predicts token i. `target` also learns to repair: some of its visible tokens are wrong.
+training is left out. Both are block diffusion models of the SDAR kind; `target` also learns to repair: some of its
+visible tokens are wrong.
 """
 
 import json
@@ -44,7 +44,6 @@ MEASURED: Final = 500
 KINDS: Final = {
     "target": Recipe("Block diffusion language model", 384, 5, 896, repair=True),
     "draft": Recipe("Small block diffusion language model", 160, 4, 416),
-    "shift": Recipe("Right-shifted block diffusion language model", 160, 4, 416, shift=True),
 }
 PRESETS: Final = {
     "cpu": Preset(steps=30_000, batch=32, lr=3e-3, minutes=90),

@@ -33,8 +33,8 @@ class DownloadModelPanel:
 
     def shows(self, model: ModelInfo) -> Update:
         """Offer to fetch a model where that can be done; it changes `parts`."""
-        missing = model.fetched and not is_available(model.id)
-        words = f"**{model.label}** is not fetched yet: {size_of(model.id)}, once." if missing else ""
+        missing = bool(model.downloads) and not is_available(model.id)
+        words = f"**{model.label}** is not fetched yet: {size_of(model.downloads)}, once." if missing else ""
         return {self.row: gr.update(visible=missing), self.words: words, self.name: model.id if missing else ""}
 
     def connect(self, method: gr.Dropdown, follows: Sequence[Any], chosen: Callable[[ModelInfo, str], Update]) -> None:
@@ -48,7 +48,7 @@ class DownloadModelPanel:
         if not is_local_request(request):
             raise ModelError("Only who sits before this machine may fetch models; it has a command for that.")
         model, visitor = MODELS[values[self.name]], self.site.visitor(request)
-        for done, total in with_progress(partial(fetch, model.id)):
+        for done, total in with_progress(partial(fetch, model.downloads)):
             if visitor.stopped():
                 break
             message = f"{done // _MEGA} of {total // _MEGA} MB" if done else "The download begins."

@@ -351,7 +351,7 @@ class WatchPage:
             form = self.opened(PageLink(request=request, compared=len(traces) > 1))
             return form | {self.opening: None, self.problem: {}}
         model = MODELS.get(trace.model.id)
-        if model is None or not model.fetched or is_available(model.id):
+        if model is None or not model.downloads or is_available(model.id):
             return {self.problem: {}}
         offered = self.fetching.shows(model) if self.fetching else {}
         return offered | {self.problem: {} if offered else notice("info", download_hint(model.id))}
@@ -393,7 +393,7 @@ class WatchPage:
     def _for_model(self, model: ModelInfo, method: Method | None = None) -> Update:
         """The form as it opens for a model, and for a method where that is another one, too."""
         update = self._settings_for(model) | (self._for_method(method) if method else {})
-        info = download_hint(model.id) if model.fetched and not is_available(model.id) else model.terms or None
+        info = download_hint(model.id) if model.downloads and not is_available(model.id) else model.terms or None
         update[self.model] = update.get(self.model, gr.update()) | {"value": model.id, "info": info}
         update[self.length] = update.get(self.length, gr.update()) | {"visible": model.text}
         value, interactive = model.default_prompt, bool(model.default_prompt)
@@ -445,6 +445,6 @@ def _placeholder(model: ModelInfo) -> str:
 
 def _models(family: str) -> list[tuple[str, str]]:
     fits = [
-        model for model in MODELS.values() if family in model.families and (model.fetched or is_available(model.id))
+        model for model in MODELS.values() if family in model.families and (model.downloads or is_available(model.id))
     ]
     return [(model.label if is_available(model.id) else f"{model.label}, not fetched yet", model.id) for model in fits]

@@ -218,16 +218,18 @@ def is_available(model_id: str) -> bool:
     """Return whether a model is bundled, downloaded or in a registered folder."""
     info = MODELS[model_id]
     if is_bundled(model_id) or model_id in _OWN or info.fetched:
-        return not info.fetched or is_fetched(model_id)
+        return not info.downloads or is_fetched(info.downloads)
     from huggingface_hub import try_to_load_from_cache  # brings much that a list has no use for
 
     return not info.folder and isinstance(try_to_load_from_cache(model_id, CONFIG), str)
 
 
 def download_hint(model_id: str) -> str:
-    """How a model that is fetched on request can be had, in a sentence."""
-    command = f"draftscope model download {model_id}"
-    return f"{model_id}: is not fetched yet; fetch it once, {size_of(model_id)}, with: {command}"
+    """How a model that is fetched on request, or that it is an adapter of, can be had, in a sentence."""
+    needed = MODELS[model_id].downloads
+    missing = "is not fetched yet" if needed == model_id else f"needs {needed}, which is not fetched yet"
+    command = f"draftscope model download {needed}"
+    return f"{model_id}: {missing}; fetch it once, {size_of(needed)}, with: {command}"
 
 
 GENERATION: Final = "generation_config"
@@ -315,7 +317,7 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     info, module = MODELS.get(model_id), _LOADERS.get(model_id, "")
     if info is None:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
-    if info.fetched and not is_fetched(model_id):
+    if info.downloads and not is_fetched(info.downloads):
         raise ModelError(download_hint(model_id))
     if info.folder:
         raise ModelError(f"{model_id}: is loaded by its folder. It needs {info.needs}.")

