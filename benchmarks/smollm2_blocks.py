@@ -32,7 +32,7 @@ BLOCKS: Final = ("4", "8", "16")
 THRESHOLDS: Final = (0.5, 0.7, 0.9, 0.95)
 GAMMAS: Final = (1, 2, 3)
 MIN_TOKENS_PER_PASS: Final = {"overall": 1.25, "code": 1.6, "rewriting": 1.6}
-"""Of S2D2, greedy, at its best block."""
+"""Target of S2D2, greedy, at its best block."""
 MIN_FASTER: Final = 1.2
 """Times as fast as ordinary decoding: self-speculation in one pass, greedy, at its best setting."""
 

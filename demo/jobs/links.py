@@ -188,7 +188,7 @@ def _request(fields: Mapping[str, str]) -> RunRequest:
     if name not in METHODS:
         raise ConfigError(f"method: {_quoted(name)} is not here, or not any more; choose one of {', '.join(METHODS)}.")
     method = METHODS[name]
-    model = fields.get("model") or default_model(method.family)
+    model = fields.get("model") or default_model(method.family, shifted=method.shifted)
     fits = models_for(method.family)
     if model not in fits:
         raise ConfigError(f"model: {_quoted(model)} is not here for {name}; choose one of {', '.join(fits)}.")

@@ -359,9 +359,9 @@ class WatchPage:
     def choose_method(self, values: Update) -> Update:
         """Show the settings of the method and the models it can run on; a model that fits stays."""
         method, model = METHODS[values[self.method]], MODELS[values[self.model]]
-        if method.family in model.families:
+        if method.family in model.families and (model.shifted or not method.shifted):
             return self._for_method(method)
-        return self._for_model(MODELS[default_model(method.family)], method)
+        return self._for_model(MODELS[default_model(method.family, shifted=method.shifted)], method)
 
     def choose_model(self, values: Update) -> Update:
         """Show what the model can be asked."""

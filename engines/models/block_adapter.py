@@ -70,9 +70,15 @@ class BlockAdapter:
             for i, pair in enumerate(norms)
         ]  # fmt: skip
 
-    def additions(self, rows: Int[Tensor, " M"]) -> list[Addition]:
-        """Return the additions of every layer to some rows of a pass, those of masks."""
-        return [partial(_add, layer, rows) for layer in self._layers]
+    def additions(self, is_mask: Bool[Tensor, " R"]) -> list[Addition]:
+        """Return the additions of every layer to those rows of a pass that are masks.
+
+        A CPU computes only these rows. Another device computes all, as it would wait for the host to count them.
+        """
+        if not is_mask.is_cpu:
+            return [partial(_add_to_all, layer, is_mask) for layer in self._layers]
+        rows = is_mask.nonzero()[:, 0]
+        return [partial(_add, layer, rows) for layer in self._layers] if len(rows) else []
 
 
 _NAMES: Final = tuple(name for names in _PARTS.values() for name in names)
@@ -80,6 +86,13 @@ _NAMES: Final = tuple(name for names in _PARTS.values() for name in names)
 
 def _add(layer: Mapping[Product, LowRank], rows: Tensor, product: Product, inputs: Tensor, outputs: Tensor) -> None:
     outputs.index_add_(0, rows, layer[product](inputs[rows]))
+
+
+def _add_to_all(
+    layer: Mapping[Product, LowRank], is_mask: Tensor, product: Product, inputs: Tensor, outputs: Tensor
+) -> None:
+    count = len(is_mask)  # further rows are padding
+    outputs[:count] += layer[product](inputs[:count]) * is_mask[:, None]
 
 
 def _laid_out(
@@ -201,11 +214,13 @@ class BlockLM(CausalText):
         """Last hidden states [n, T, W] of a pass."""
         is_mask = ids == self._mask
         mask = hide_from_real(mask, positions, is_mask)
-        x, additions = self._decoder.embed_tokens(ids.clamp(max=self._width - 1)), list[Addition]()
-        if bool(is_mask.any()):
+        x, additions = (
+            self._decoder.embed_tokens(ids.clamp(max=self._width - 1)),
+            self._adapter.additions(is_mask.flatten()),
+        )
+        if additions:
             distance = distances(mask, positions, is_mask).clamp(1, self.max_block)
             x = torch.where(is_mask[..., None], self._adapter.mask[distance - 1], x)
-            additions = self._adapter.additions(is_mask.flatten().nonzero()[:, 0])
         states: States = self._decoder(None, x, positions, mask, cache, additions=additions)
         return states.last_hidden_state
 

@@ -199,9 +199,9 @@ def register_folder(named: str) -> str:
     return name
 
 
-def default_model(family: Family) -> str:
-    """The first model of a family: the studio one."""
-    return next(info.id for info in MODELS.values() if family in info.families)
+def default_model(family: Family, *, shifted: bool = False) -> str:
+    """The first model of a family, the studio one, or the first whose outputs are shifted by one token."""
+    return next(info.id for info in MODELS.values() if family in info.families and (info.shifted or not shifted))
 
 
 def models_for(family: Family) -> list[str]:

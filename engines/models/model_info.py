@@ -46,6 +46,8 @@ class ModelInfo:
     """Name of the weights that draft for it from its hidden states."""
     base: str = ""
     """Id of the published model that it is an adapter of, which must be downloaded."""
+    shifted: bool = False
+    """Whether it runs methods that need outputs shifted by one token."""
     terms: str = ""
     """Steps that the licence requires before loading; empty if none."""
 

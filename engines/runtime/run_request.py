@@ -76,7 +76,7 @@ class RunRequest:
     def resolve(self) -> "RunRequest":
         """The request with Method, Config, seed and model chosen, not loaded; raises ConfigError for what cannot be."""
         method = read_method(self.method, self.config)
-        model = catalog.default_model(method.family) if self.model is None else self.model
+        model = catalog.default_model(method.family, shifted=method.shifted) if self.model is None else self.model
         named = isinstance(model, str)
         for name, one in (("model", model), ("draft", self.draft)):
             if not (self.local or isinstance(one, Model | None) or (isinstance(one, str) and one in catalog.MODELS)):

@@ -103,6 +103,7 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
             "Ask a question, or begin a text.",
             form_defaults=(("block", "8"),),
             base="smollm2",
+            shifted=True,
         ),
     ),
 }

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
+import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
@@ -37,7 +38,7 @@ def load(model_id: str, device: str = "cpu") -> BlockLM:
     file, remedy = f"{model_id}.safetensors", "Restore assets/models from the repository: git checkout -- assets/models"
     entry = entry_of(_FOLDER, model_id, model_id)
     weights = verify(_FOLDER, {file: entry.get("sha256", "")}, model_id, remedy)
-    base = loading.load(download_dir(BASE), device)
+    base = loading.load(download_dir(BASE), device, torch.float32)  # the lean form that the adapter is added to
     assert isinstance(base, CausalCheckpoint)
     published, config = download_dir(BASE) / _WEIGHTS, base._network.config
     parts = {name: weight.to(device) for name, weight in load_file(_FOLDER / file).items()}
@@ -58,9 +59,9 @@ def load(model_id: str, device: str = "cpu") -> BlockLM:
             stacklevel=2,
         )
     names = ("input_layernorm", "post_attention_layernorm")
-    with safe_open(published, "pt", device=device) as opened:
+    with safe_open(published, "pt") as opened:
         norms = [
-            tuple(opened.get_tensor(f"model.layers.{i}.{name}.weight").float() for name in names)
+            tuple(opened.get_tensor(f"model.layers.{i}.{name}.weight").to(device).float() for name in names)
             for i in range(config.num_hidden_layers)
         ]
     head_dim = config.hidden_size // config.num_attention_heads

@@ -44,8 +44,10 @@ def start(method: str, model_id: str, device: str | None) -> Run:
     return Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, chosen.config()))
 
 
-MODEL_OF = {name: default_model(method.family) for name, method in METHODS.items()}
-MODEL_OF |= {name: "text-target" for name, method in METHODS.items() if method.family == "diffusion-lm"}
+MODEL_OF = {name: default_model(method.family, shifted=method.shifted) for name, method in METHODS.items()}
+MODEL_OF |= {
+    name: "text-target" for name, method in METHODS.items() if method.family == "diffusion-lm" and not method.shifted
+}
 
 
 @pytest.mark.slow
