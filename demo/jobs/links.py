@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from analysis.hardware import HardwareError, Machine, read_machine
 from demo.server.limits import PROMPT_CHARACTERS
 from engines.methods import METHODS, baseline
-from engines.models.catalog import MODELS, default_model, is_available, models_for
+from engines.models.catalog import MODELS, default_model, download_hint, is_available, models_for
 from engines.runtime.run_request import RunRequest
 from engines.sampling.random_source import parse_seed
 from engines.settings import ConfigError, config_values, make_config
@@ -189,7 +189,9 @@ def _request(fields: Mapping[str, str]) -> RunRequest:
         raise ConfigError(f"method: {_quoted(name)} is not here, or not any more; choose one of {', '.join(METHODS)}.")
     method = METHODS[name]
     model = fields.get("model") or default_model(method.family, shifted=method.shifted)
-    fits = models_for(method.family)
+    fits, info = models_for(method.family), MODELS.get(model)
+    if model not in fits and info is not None and info.downloads and method.family in info.families:
+        raise ConfigError(f"model: {download_hint(model)}")
     if model not in fits:
         raise ConfigError(f"model: {_quoted(model)} is not here for {name}; choose one of {', '.join(fits)}.")
     prompt = fields.get("prompt", "")

@@ -1,5 +1,6 @@
 """Links to runs and recordings: their content, and the messages for those that cannot be opened."""
 
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -65,6 +66,16 @@ def test_what_is_wrong_with_an_address_is_said(fragment: str, problem: str) -> N
     with pytest.raises(ConfigError) as wrong:
         parse_link(fragment)
     assert str(wrong.value).startswith(problem)
+
+
+@pytest.mark.parametrize("model", ["", "&model=smollm2-block", "&model=smollm2"])
+def test_a_model_that_is_not_downloaded_is_named_with_the_command_that_does_it(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
+    method = "speculative" if model.endswith("smollm2") else "self-spec"
+    with pytest.raises(ConfigError, match=r"model: smollm2.*draftscope model download smollm2$"):
+        parse_link(f"method={method}{model}")
 
 
 @pytest.mark.parametrize("step", ["-1", "x", "1e9", "nan", "9" * 20, ""])
