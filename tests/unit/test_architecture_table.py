@@ -22,6 +22,7 @@ from demo.jobs.experiment import EXPERIMENTS
 from draftscope import experiments
 from draftscope.cli.main import app, main
 from engines.methods import METHODS
+from engines.models import transformers_api
 from engines.models.bundled import catalog
 from engines.models.checkpoints import families
 from engines.protocol import Decision
@@ -76,6 +77,11 @@ def checkpoints() -> None:
     assert len(families.CHECKPOINTS) > 10
     loaders = modules("engines/models/checkpoints") | modules("engines/models/checkpoints/images")
     assert {"diffusion_lm", "causal_lm", "harmon"} <= loaders
+
+
+def versions_of_transformers() -> None:
+    tested = (ROOT / "tests/unit/engines/models/test_transformers_api.py").read_text(encoding="utf-8")
+    assert [name for name in transformers_api.__all__ if f"api.{name}" not in tested] == []
 
 
 def bundled_models() -> None:
@@ -146,6 +152,7 @@ CHECKS: dict[str, Callable[..., Any]] = {
     "a setting": a_setting,
     "a figure": figures,
     "a checkpoint": checkpoints,
+    "support for a version of transformers": versions_of_transformers,
     "a model that ships": bundled_models,
     "a number per token or step": measures,
     "an experiment of the page": experiments_of_the_page,
