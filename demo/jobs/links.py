@@ -190,9 +190,9 @@ def _request(fields: Mapping[str, str]) -> RunRequest:
     method = METHODS[name]
     model = fields.get("model") or default_model(method.family, shifted=method.shifted)
     fits, info = models_for(method.family), MODELS.get(model)
-    if model not in fits and info is not None and info.downloads and method.family in info.families:
-        raise ConfigError(f"model: {download_hint(model)}")
     if model not in fits:
+        if info is not None and info.downloads and method.family in info.families:
+            raise ConfigError(f"model: {download_hint(model)}")
         raise ConfigError(f"model: {_quoted(model)} is not here for {name}; choose one of {', '.join(fits)}.")
     prompt = fields.get("prompt", "")
     if len(prompt) > PROMPT_CHARACTERS:
