@@ -194,7 +194,9 @@ class ComparePage:
     def show(self, values: Update, request: gr.Request) -> Update:
         """Show the selection; before the first selection, the runs that the page shows."""
         tray: RunSelection = values[self.tray]
-        if not tray.chosen and not values[self.wanted]:
+        if not tray.chosen and values[self.wanted]:
+            return {self.problem: gr.skip()}  # `decode` selects them, and an answer after its own would take them away
+        if not tray.chosen:
             by_path = {entry.path: entry for entry in (*tray.added, *self._by_id.values())}
             shown = [by_path[path] for path in values[self.site.shown].paths if path in by_path and path.exists()]
             tray = RunSelection(tray.added, () if comparison_error(shown) else tuple(shown))

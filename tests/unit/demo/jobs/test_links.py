@@ -131,6 +131,15 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
     assert comparison_link(["x" * 9000]) == ""  # too long to be opened
 
 
+def test_opening_the_tab_takes_nothing_from_runs_that_an_address_selects(parts: Parts) -> None:
+    compare = parts.compare
+    request = gr.Request(session_hash="mine")
+    waiting = parts.values(wanted=("scd",), tray=RunSelection())  # the values when both events begin
+    *_, selected = compare.decode(waiting, request)
+    assert [entry.address for entry in selected[compare.tray].chosen] == ["scd"]
+    assert set(compare.show(waiting, request)) == {compare.problem}  # its answer may be the last to arrive
+
+
 @pytest.mark.slow
 def test_an_address_shows_the_settings_of_its_method_and_no_others(parts: Parts) -> None:
     groups = parts.watch.groups
