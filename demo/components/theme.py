@@ -48,8 +48,8 @@ CSS: Final = """
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #skip { position: absolute; overflow: visible !important; }
-.notice-box:not(:has(.notice)), #outcome:not(:has(.facts)), #tour:not(:has(section)), #grid:not(:has(section)),
-#watcher { display: none; }
+.notice-box:not(:has(.notice)), #outcome:not(:has(.facts)), #why:not(:has(details)), #tour:not(:has(section)),
+#grid:not(:has(section)), #watcher { display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
 #calculator-answer h1 { margin: 0; font-size: 64px; line-height: 1.1; }

@@ -5,6 +5,7 @@ Handlebars escapes tags but not `${...}`, which would run, so no data go through
 script puts into it what it builds from the value, node by node.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -88,6 +89,30 @@ _FACTS_CSS = """
 .facts dd { margin: 2px 0 0; font-size: 24px; font-weight: 650; line-height: 1.2; color: var(--body-text-color);
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .facts dd.note { font-size: 13px; font-weight: 400; line-height: 1.4; color: var(--body-text-color-subdued); }
+"""
+
+_FOLD_JS = """
+const list = build('ul', {});
+const fold = build('details', {}, build('summary', {}, title), list);
+const item = ([name, text]) => build('li', {}, ...(name ? [build('strong', {}, `${name}: `)] : []), text);
+const show = () => {
+  const items = Object.entries(props.value || {});
+  list.replaceChildren(...items.map(item));
+  if (items.length) place.append(fold);
+  else fold.remove();
+};
+"""
+
+_FOLD_CSS = """
+details { padding: 10px 12px; border: 1px solid var(--border-color-primary); border-radius: 4px; font-size: 14px;
+  line-height: 1.4; color: var(--body-text-color); background: var(--block-background-fill); }
+summary { display: flex; justify-content: space-between; gap: 12px; cursor: pointer; }
+summary::marker { content: none; }
+summary::after { content: '◀'; font-size: 12px; }
+details[open] summary::after { content: '▼'; }
+summary:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 2px; }
+ul { max-width: 82ch; margin: 8px 0 0; padding-left: 20px; }
+li { margin: 6px 0; }
 """
 
 _CARDS_CSS = """
@@ -260,6 +285,14 @@ def notice(
 def metric_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
     """Figures side by side; see `values_of`."""
     return component(values_of(value), _FACTS_JS, _FACTS_CSS, **options)
+
+
+def folded_list(title: str, **options: Any) -> gr.HTML:
+    """Texts by name, folded below a title; without any nothing shows.
+
+    Not an accordion of Gradio: one that is opened while its text arrives may stay empty.
+    """
+    return component({}, f"const title = {json.dumps(title)};" + _FOLD_JS, _FOLD_CSS, **options)
 
 
 def card_grid(value: Sequence[Card] = (), style: str = "", **options: Any) -> gr.HTML:

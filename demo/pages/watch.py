@@ -30,7 +30,7 @@ from demo.components.viewer import (
     trace_viewer,
     traces_message,
 )
-from demo.components.widgets import chosen_index, metric_row, notice, notice_box, values_of
+from demo.components.widgets import chosen_index, folded_list, metric_row, notice, notice_box, values_of
 from demo.jobs.links import PageLink, request_from_trace, run_link, with_baseline
 from demo.jobs.live_run import RaceEnded, RaceStarted, decoded
 from demo.jobs.recordings import Pair, Recording
@@ -170,8 +170,7 @@ class WatchPage:
     def _build_outcome(self) -> None:
         self.caption = gr.Markdown(_CAPTION_EMPTY, elem_classes="lead")
         self.facts = metric_row(elem_id="outcome")
-        with gr.Accordion("What decides the speed here?", open=False, visible=False, elem_id="why") as self.why:
-            self.reasons = gr.Markdown(elem_classes="reading")
+        self.reasons = folded_list("What decides the speed here?", elem_id="why")
         self.again = VariationButtons()
         self.moving = AnimationExport(self.site, "watch-moving")
 
@@ -180,7 +179,7 @@ class WatchPage:
         """Components that `requests` reads."""
         for group in (*self.method_controls.values(), *self.sampling.values()):
             self.form += group.of.values()
-        about = {self.site.shown, self.caption, self.facts, self.why, self.reasons, *self.again.parts}
+        about = {self.site.shown, self.caption, self.facts, self.reasons, *self.again.parts}
         done = {self.problem, self.viewer, self.opening, *about}
         gr.on(self.buttons.triggers, None, cancels=[self.what_if.decoding], **QUIET)
         self.over = self.buttons.connect("run", self.decode, {self.opening}, done, self.problem)
@@ -277,11 +276,7 @@ class WatchPage:
 
     def _outcome(self, traces: Sequence[Trace]) -> Update:
         """The figures of some runs and what decides their speed, none without any."""
-        reasons = "\n".join(
-            f"- **{about}:** {text}" if about else text for about, text in explain_speed(traces).items()
-        )
-        visible = gr.update(visible=bool(traces))
-        return {self.facts: values_of(run_metrics(traces)), self.why: visible, self.reasons: reasons}
+        return {self.facts: values_of(run_metrics(traces)), self.reasons: explain_speed(traces)}
 
     def opened(self, address: PageLink) -> Update:
         """The form as an address asks for it; it changes `opens`. Raises ValueError for an address without a run."""

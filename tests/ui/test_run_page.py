@@ -235,8 +235,8 @@ def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_pat
 def unfold(page: Page, tab: str) -> None:
     """Open what a tab folds away, or shows after a choice."""
     if tab == "Watch":
-        for fold in (".settings", "#why", "#trace"):
-            page.locator(f"{fold} > button").first.click()
+        for fold in (".settings > button", "#why summary", "#trace > button"):
+            page.locator(fold).first.click()
         expect(page.get_by_label("Method")).to_be_visible()
         expect(page.locator("#trace-details table")).to_be_visible()
     elif tab == "Choose":

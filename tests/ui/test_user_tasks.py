@@ -66,7 +66,7 @@ def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> No
     expect(page.get_by_role("tab", name="Watch")).to_have_attribute("aria-selected", "true")
     reasons = page.locator("#why")
     expect(reasons).to_contain_text("What decides the speed here?")
-    reasons.locator("> button").click()
+    reasons.locator("summary").click()
     expect(reasons).to_contain_text("passes of the drafter for every target pass")
 
 
