@@ -23,6 +23,7 @@ from engines.models.transformers_api import cache_argument
 from engines.runtime.driver import Job
 from engines.settings import make_config
 from engines.testing.conformance import finish
+from support import tiny_bd3lm
 
 LAYERS, LONGEST, SEED = 2, 96, 5
 PROMPT = "a hero"
@@ -54,6 +55,8 @@ _EXPERTS = {
 }
 NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "sdar": ("qwen3", {"head_dim": 16}),
+    "a2d-qwen3": ("qwen3", {"head_dim": 16}),
+    "bd3lm": ("", {}),
     "Fast_dLLM_Qwen": ("qwen2", {}),
     "Dream": ("qwen2", {}),
     "llada": ("llama", {"rope_theta": 5e5}),
@@ -68,7 +71,10 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "mistral": ("mistral", {"head_dim": 16, "sliding_window": 8}),
     "gpt2": ("gpt2", {"n_embd": 32, "n_layer": LAYERS, "n_head": 4, "n_positions": LONGEST}),
 }
-"""By `model_type`: that of transformers' network, and its config where it differs from that of the others."""
+"""By `model_type`: that of transformers' network, and its config where it differs from that of the others.
+
+BD3-LM has a network of its own, in `tiny_bd3lm`.
+"""
 CAUSAL = ("qwen2", "qwen3", "llama", "mistral", "gpt2")
 DIFFUSION = tuple(family for family in NETWORKS if family not in CAUSAL)
 TEMPLATE = "{% for turn in messages %}{{ turn['role'] }} {{ turn['content'] }}\n{% endfor %}"
@@ -84,11 +90,13 @@ SPECIAL = {
     "llama": ["<|begin_of_text|>", "<|end_of_text|>", *_LLAMA_CHAT],
     "mistral": ["<s>", "</s>", "[INST]", "[/INST]"],
     "sdar": [*_CHATML, "<|MASK|>"],
+    "a2d-qwen3": [*_CHATML, "<|mask|>"],
+    "bd3lm": ["<|endoftext|>", "[MASK]"],
     "Fast_dLLM_Qwen": [*_CHATML, "|<MASK>|"],
     "Dream": [*_CHATML, "<|beginoftext|>", "<|mask|>"],
     "llada": ["<|startoftext|>", "<|endoftext|>", "<|mdm_mask|>", *_LLAMA_CHAT],
 }
-_WORDS = "user assistant system You are a helpful assistant. Abc SYSTEM detailed thinking off HUMAN ASSISTANT"
+_WORDS = "user assistant system You are a helpful assistant. Abc SYSTEM detailed thinking off HUMAN ASSISTANT <think>/"
 LETTERS = sorted({*_WORDS.replace(" ", "Ġ"), "Ċ", "?"})
 MERGES = [("h", "e"), ("Ġ", "a")]
 _LLADA_NAMES = (
@@ -145,6 +153,8 @@ def forward(
     family: str, ids: Tensor, position: Tensor, seen: Tensor, memory: "Memory | None" = None, seed: int = SEED
 ) -> Tensor:
     """Logits [n, V] of tokens at their positions under a mask [n, s + n], by the network of transformers."""
+    if family == "bd3lm":
+        return tiny_bd3lm.forward(tiny_bd3lm.tensors(PADDED, seed), ids, position, seen)
     mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
     cache = None if memory is None else Cache(layers=[MemoryLayer(memory, i, position) for i in range(LAYERS)])
     network = network_of(family, seed=seed)
@@ -183,13 +193,18 @@ class MemoryLayer(DynamicLayer):
 
 def tensors_of(family: str, tied: bool = False, seed: int = SEED) -> dict[str, Tensor]:
     """The weights under their published names."""
+    if family == "bd3lm":
+        return tiny_bd3lm.tensors(PADDED, seed)
     state: dict[str, Tensor] = dict(network_of(family, tied, seed).state_dict())
     if tied:
         state.pop("lm_head.weight", None)
     if family == "llada":
         return {renamed(name, _LLADA_NAMES): part for name, part in state.items()}
-    if family != "llada2_moe":
-        return state
+    return _llada2(state) if family == "llada2_moe" else state
+
+
+def _llada2(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of transformers' network as LLaDA2 divides and names them."""
     tensors: dict[str, Tensor] = {}
     for name, part in state.items():
         stack = re.fullmatch(r"(.*experts)\.(gate_up|down)_proj", name)
@@ -213,11 +228,14 @@ def settings_of(family: str, tied: bool = False) -> dict[str, Any]:
         return dict(network_of(family, tied).config.to_dict())
     if family == "llada":
         return json.loads(_LLADA) | {"weight_tying": tied, "mask_token_id": id_of("llada", "<|mdm_mask|>")}
+    if family == "bd3lm":
+        return tiny_bd3lm.settings(PADDED, LONGEST)
     common = {"hidden_act": "silu", "rope_scaling": None, "sliding_window": None, "use_sliding_window": False}
     code = {"AutoModelForCausalLM": "modeling_own.OwnForCausalLM"}
     common |= {"torch_dtype": "bfloat16", "auto_map": code, "architectures": ["OwnForCausalLM"], "model_type": family}
     options: dict[str, dict[str, Any]] = {
         "sdar": {"attn_implementation": "flex_attention", "fuse_cross_entropy": True, "head_dim": 16},
+        "a2d-qwen3": {"head_dim": 16, "layer_types": ["full_attention"] * LAYERS, "max_window_layers": 28},
         "Fast_dLLM_Qwen": {"bd_size": 8, "layer_types": ["full_attention"] * LAYERS},
         "Dream": {"mask_token_id": id_of("Dream", "<|mask|>"), "use_mrope": False},
         "llada2_moe": _EXPERTS

@@ -1,8 +1,9 @@
-"""Published diffusion language models: SDAR, Fast-dLLM v2, LLaDA, Dream, LLaDA2 and openPangu Diffusion.
+"""Published diffusion language models: SDAR, Qwen3 by dLLM, BD3-LM, Fast-dLLM v2, LLaDA, Dream, LLaDA2 and openPangu.
 
 Each is a decoder that transformers has, under another attention mask, so that a class of transformers holds its
 weights. What differs is what config.json and the tensors are called, the special tokens, and how a question is put:
-SDAR (arXiv 2510.06303), Fast-dLLM v2 (2509.26328), LLaDA (2502.09992) and Dream (2508.15487) have papers.
+SDAR (arXiv 2510.06303), dLLM (2602.22661), BD3-LM (2503.09573), Fast-dLLM v2 (2509.26328), LLaDA (2502.09992) and
+Dream (2508.15487) have papers.
 """
 
 from collections import Counter
@@ -15,6 +16,7 @@ from tokenizers import AddedToken, Tokenizer
 from transformers import Glm4MoeForCausalLM, LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 
 from engines.models.checkpoint_files import CheckpointDir
+from engines.models.checkpoints import bd3lm
 from engines.models.checkpoints.build import State, card_of, native_config, native_network, parameters, renamed
 from engines.models.devices import parse_devices
 from engines.models.diffusion_lm import DiffusionLM, Traits
@@ -61,11 +63,16 @@ class DiffusionFamily:
     """The token that every text begins with."""
     trained: str = ""
     """Field of config.json with the one trained block size, for models that support only it and 1."""
+    tokenizer: str = ""
+    """Checkpoint whose tokenizer.json is put into the folder, for those that are published without one."""
+    not_read: str = ""
+    """Part of the names of checkpoints with the same config.json that attend to the whole text."""
 
 
 _QWEN_FIXED: Final = {"rope_scaling": None, "use_sliding_window": False}
 _QWEN_ENDS: Final = ("<|im_end|>", "<|endoftext|>")
 _ASSISTANT: Final = ("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n" + QWEN_CHAT[0], QWEN_CHAT[1])
+_NO_THINKING: Final = (QWEN_CHAT[0], QWEN_CHAT[1] + "<think>\n\n</think>\n\n")
 _LLADA_NAMES: Final = (
     ("model.transformer.ff_out.", "lm_head."),
     ("model.transformer.wte.", "model.embed_tokens."),
@@ -116,6 +123,43 @@ FAMILIES: Final = {
         ends=_QWEN_ENDS,
         chat=QWEN_CHAT,
         fixed=_QWEN_FIXED,
+    ),
+    "a2d-qwen3": DiffusionFamily(
+        title="Qwen3 in blocks",
+        network=Qwen3ForCausalLM,
+        mask="<|mask|>",
+        adds_mask=True,
+        ends=_QWEN_ENDS,
+        chat=_NO_THINKING,
+        fixed=_QWEN_FIXED,
+        not_read="-mdlm-",
+    ),
+    "bd3lm": DiffusionFamily(
+        title="BD3-LM",
+        network=bd3lm.BD3LM,
+        mask="[MASK]",
+        adds_mask=True,
+        ends=("<|endoftext|>",),
+        begins="<|endoftext|>",
+        fixed={"adaln": True, "causal": False, "cross_attn": True, "time_conditioning": False},
+        fields={
+            "hidden_size": "hidden_dim",
+            "max_position_embeddings": "model_length",
+            "num_attention_heads": "n_heads",
+            "num_hidden_layers": "n_blocks",
+            "num_key_value_heads": "n_heads",
+            "vocab_size": "vocab_size",
+        },
+        constants={
+            "hidden_act": "gelu_pytorch_tanh",
+            "norm_epsilon": 1e-5,
+            "return_dict": True,
+            "rope_theta": 1e4,
+            "tie_word_embeddings": False,
+        },
+        split=bd3lm.fold,
+        trained="block_size",
+        tokenizer="openai-community/gpt2",
     ),
     "Fast_dLLM_Qwen": DiffusionFamily(
         title="Fast-dLLM v2",
@@ -215,14 +259,26 @@ _OTHERS_CODE: Final = ("architectures", "attn_implementation", "auto_map", "mode
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> DiffusionLM:
     """The model of a folder; see `table`."""
     family, config = _family(source, settings)
+    if family.tokenizer and not (source.folder / "tokenizer.json").is_file():
+        raise source.unsupported(f"has no tokenizer.json; put that of {family.tokenizer} into {source.folder}")
     tokenizer = read_tokenizer(source)
     kind = _kind(source, family, settings, config, tokenizer)
     size_of(source, tokenizer, config.vocab_size)
-    state = {renamed(name, family.names): part for name, part in family.split(source.tensors(), config).items()}
+    state = {renamed(name, family.names): part for name, part in _split(source, family, config).items()}
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
     network = native_network(source, family.network, config, state, dtype, device=device)
     return DiffusionLM(network, tokenizer, kind, card_of(source, family.title), torch.device(parse_devices(device)[0]))
+
+
+def _split(source: CheckpointDir, family: DiffusionFamily, config: Any) -> State:
+    """The tensors of a folder as the family's network divides them."""
+    try:
+        return family.split(source.tensors(), config)
+    except KeyError as error:
+        raise source.unsupported(f"tensor {error} is missing in its weights") from None
+    except RuntimeError as error:
+        raise source.unsupported(f"its weights do not belong together: {error}") from error
 
 
 def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
@@ -236,6 +292,8 @@ def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequireme
 def _family(source: CheckpointDir, settings: Mapping[str, Any]) -> tuple[DiffusionFamily, Any]:
     """The family of a config.json, and the config of its network."""
     family = FAMILIES[settings["model_type"]]
+    if family.not_read and family.not_read in source.name:
+        raise source.unsupported("attends to the whole text at once, which is not read; use the -bd3lm- checkpoint")
     source.check_fixed(settings, family.fixed, family.title)
     values = {name: value for name, value in settings.items() if name not in _OTHERS_CODE}
     for name, published in family.fields.items():
@@ -243,6 +301,8 @@ def _family(source: CheckpointDir, settings: Mapping[str, Any]) -> tuple[Diffusi
             raise source.unsupported(f"config.json has no {published!r}")
         values[name] = settings[published]
     source.number(values, "max_position_embeddings")
+    if family.split is bd3lm.fold:
+        values["intermediate_size"] = bd3lm.RATIO * source.number(settings, "hidden_dim")
     config = native_config(source, family.network.config_class, values | dict(family.constants))
     if family.split is _split_llada2:
         source.number(values, "head_dim")

@@ -132,6 +132,24 @@ CHECKPOINTS: Final[tuple[Checkpoint, ...]] = (
         "SDAR, with experts", "Apache-2.0", "blocks", ("sdar_moe",),
         note="Its mixture of experts was not compared.",
     ),
+    Checkpoint(
+        "Qwen3 in blocks, by dLLM", "Apache-2.0", "blocks", ("a2d-qwen3",), "diffusion_lm",
+        note="As published. Its masked siblings, -mdlm-, have the same config.json and attend to the whole text: not "
+        "read.",
+        examples=(Example("dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1", "Qwen3 0.6B in blocks", 1.2),),
+    ),
+    Checkpoint(
+        "BD3-LM", "not seen; the code is Apache-2.0", "blocks", ("bd3lm",), "diffusion_lm", "a tokenizer.json",
+        note=f"As published, and the tokenizer.json of GPT-2 in the same folder; {_DOCS}.",
+        examples=tuple(
+            Example(
+                f"kuleshov-group/bd3lm-owt-block_size{size}", f"BD3-LM 170M, blocks of {size}", 0.7,
+                files=f"hf download kuleshov-group/bd3lm-owt-block_size{size} --local-dir FOLDER, and the "
+                "tokenizer.json of openai-community/gpt2",
+            )
+            for size in (4, 8, 16)
+        ),
+    ),
     Checkpoint("Fast-dLLM v2", "Apache-2.0", "blocks", ("Fast_dLLM_Qwen",), "diffusion_lm", examples=(
         Example("Efficient-Large-Model/Fast_dLLM_v2_1.5B", "Fast-dLLM v2 1.5B", 3.1),
         Example("Efficient-Large-Model/Fast_dLLM_v2_7B", "Fast-dLLM v2 7B", 15.2),

@@ -60,6 +60,8 @@ ROLES = "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>a
     ("family", "mask", "question"),
     [
         ("sdar", "<|MASK|>", CHATML),
+        ("a2d-qwen3", "<|mask|>", CHATML + "<think>\n\n</think>\n\n"),
+        ("bd3lm", "[MASK]", "<|endoftext|>a hero"),
         ("Dream", "<|mask|>", HELPFUL + CHATML),
         ("llada", "<|mdm_mask|>", f"<|startoftext|>{LLAMA}"),
         ("llada2_moe", "<|mask|>", ROLES),
@@ -79,7 +81,7 @@ def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str,
     loading._LOADED.clear()
     (folder / "tokenizer_config.json").unlink()  # no chat template: it goes on from the prompt
     plain: Any = job(load(folder)).task
-    begins = "<s>" if family == "PanguEmbedded" else ""
+    begins = {"PanguEmbedded": "<s>", "bd3lm": "<|endoftext|>"}.get(family, "")
     assert tokenizer.decode(plain.prompt_ids, skip_special_tokens=False) == begins + PROMPT
 
 
@@ -307,7 +309,7 @@ def test_a_folder_that_cannot_be_offered_is_told_why(tmp_path: Path) -> None:
 
 LENGTH = 24
 ATTENTION = {"sdar": "blocks", "Fast_dLLM_Qwen": "blocks", "llada2_moe": "blocks", "llada": "full", "Dream": "full"}
-ATTENTION["PanguEmbedded"] = "causal"
+ATTENTION |= {"PanguEmbedded": "causal", "a2d-qwen3": "blocks", "bd3lm": "blocks"}
 
 
 def released(family: str, model: Any) -> Released:
