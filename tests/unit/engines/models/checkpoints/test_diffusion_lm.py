@@ -144,8 +144,8 @@ def indexed(name: str) -> Change:
 @pytest.mark.parametrize(
     ("family", "change", "problem"),
     [
-        ("llada", configured(embedding_size=30), "config.json has 30 for the size of its vocabulary, its tokenizer 42"),
-        ("llada", configured(mask_token_id=5), "config.json has 5 for 'mask_token_id', its tokenizer 38"),
+        ("llada", configured(embedding_size=30), "config.json has 30 for the size of its vocabulary, its tokenizer 45"),
+        ("llada", configured(mask_token_id=5), "config.json has 5 for 'mask_token_id', its tokenizer 41"),
         ("llada", configured(block_type="sequential"), "'sequential' for 'block_type'; LLaDA is built for 'llama'"),
         ("llada2_moe", weighted("model.layers.1.mlp.experts.7.up_proj.weight", None), "experts.down_proj' is missing"),
         ("llada2_moe", configured(head_dim=None), "config.json has no 'head_dim'"),
