@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from traces.schema import Fate, Node, Step
+from traces.schema import Fate, Node, Step, Sums, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +45,30 @@ class PositionAcceptance(NamedTuple):
         return sum(position.accepted for position in self.positions) / self.passes
 
 
-def acceptance_by_draft_position(runs: Iterable[Sequence[Step]]) -> PositionAcceptance | None:
+def acceptance_of(traces: Iterable[Trace]) -> PositionAcceptance | None:
+    """Return the acceptance by draft position of runs, from their steps or their sums; None without either."""
+    return acceptance_by_draft_position(trace.sums or trace.steps for trace in traces)
+
+
+def acceptance_by_draft_position(runs: Iterable[Sequence[Step] | Sums]) -> PositionAcceptance | None:
     """Return the acceptance by draft position over all passes that verified drafts; None if there are none.
 
     The position of a draft is the measure `order` if it is recorded, its level in a draft graph, and otherwise its
     index among the drafts of the pass. A pass that reports only how many drafts it accepted (no `window`) counts
-    towards the marginal rates, and leaves the conditional rates unknown.
+    towards the marginal rates, and leaves the conditional rates unknown. Sums without positions are left out.
     """
     passes, ends_known = 0, True
     judged: Counter[int] = Counter()
     accepted: Counter[int] = Counter()
-    for step in (step for steps in runs for step in steps):
+    stepped: list[Sequence[Step]] = []
+    for run in runs:
+        if not isinstance(run, Sums):
+            stepped.append(run)
+        elif run.verifications and run.accepted_by_position:
+            passes, ends_known = passes + run.verifications, ends_known and bool(run.judged_by_position)
+            accepted.update(dict(enumerate(run.accepted_by_position, 1)))
+            judged.update(dict(enumerate(run.judged_by_position, 1)))
+    for step in (step for steps in stepped for step in steps):
         count = step.signals.get("accepted")
         if step.draft is None and count is not None and "window" not in step.signals and step.call.role != "draft":
             passes, ends_known = passes + 1, False

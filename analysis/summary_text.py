@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from analysis.acceptance import acceptance_by_draft_position
+from analysis.acceptance import acceptance_of
 from traces.schema import Trace, printable
 from traces.stats import cost_by_mode
 
@@ -21,6 +21,9 @@ def in_rows(trace: Trace) -> dict[str, str]:
     canvas = f"{trace.canvas.kind} {' x '.join(map(str, trace.canvas.shape))}"
     modes = ", ".join(f"{cost.forwards} {mode}" for mode, cost in cost_by_mode(trace.steps).items())
     acceptance = "-" if summary.acceptance is None else f"{summary.acceptance:.3f}"
+    verdicts = f"{summary.accepted} of {summary.judged} drafts judged"
+    if summary.accepted and not summary.judged:
+        verdicts = f"{summary.accepted} of {summary.drafts} drafts; the number of verified ones is not known"
     rows = {
         "method": trace.method,
         "variant": trace.variant,
@@ -30,11 +33,11 @@ def in_rows(trace: Trace) -> dict[str, str]:
         "settings": ", ".join(f"{name}={value}" for name, value in trace.config.items()),
         "seed": "" if trace.seed is None else str(trace.seed),
         "created": f"{trace.created} on {trace.environment.device}" if trace.environment.device else trace.created,
-        "canvas": f"{canvas}, {'complete' if summary.complete else 'stopped early'}",
+        "canvas": "" if trace.sums else f"{canvas}, {'complete' if summary.complete else 'stopped early'}",
         "tokens": str(summary.tokens),
         "forwards": f"{summary.forwards} ({modes})" if modes else str(summary.forwards),
         "tokens per forward": f"{summary.tokens_per_forward:.3f}",
-        "acceptance": f"{acceptance} ({summary.accepted} of {summary.judged} drafts judged)",
+        "acceptance": f"{acceptance} ({verdicts})",
         **_by_position(trace),
         "query tokens": str(summary.query_tokens),
         "row forwards": str(summary.row_forwards),
@@ -49,7 +52,7 @@ def _by_position(trace: Trace) -> dict[str, str]:
 
     Empty if no drafts were verified.
     """
-    acceptance = acceptance_by_draft_position([trace.steps])
+    acceptance = acceptance_of([trace])
     if acceptance is None:
         return {}
     rates = " ".join(f"{position.marginal:.2f}" for position in acceptance.positions[:_PLACES])

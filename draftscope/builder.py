@@ -8,7 +8,7 @@ from typing import Any, Final
 import traces
 from draftscope.trace import Trace, displayable
 from traces import Fate, Step, limits
-from traces.count_only import counted, summary_of
+from traces.count_only import counted, derived_summary, summary_of
 from traces.io import parts_checked
 from traces.replay import canvas_size, replay_steps
 from traces.schema import Call, Canvas, Environment, Legend, Milliseconds, ModelCard, Output
@@ -113,7 +113,7 @@ class TraceBuilder:
             tokens: Ids of the whole output, for steps that did not tell them.
             text: The output as text.
             complete: Whether the run came to its end; by default whether the canvas is full.
-            **fields: A `legend`.
+            **fields: A `legend`; or `sums` in place of steps, whose ids are not known.
 
         Raises:
             TraceError: For steps that contradict each other, with what to do.
@@ -122,15 +122,16 @@ class TraceBuilder:
         ends = [position + 1 for step in self._steps for position in step.position]
         length = max([1, sum(map(counted, self._steps)), *ends])
         canvas = self._canvas or Canvas(kind="text", shape=(length + (complete is False),))
-        size, legend = canvas_size(canvas), fields.get("legend", Legend())
+        size, legend, sums = canvas_size(canvas), fields.get("legend", Legend()), fields.get("sums")
         ids_known = any(step.token for step in self._steps)
         size = size if size <= limits.POSITIONS else 0  # The checks refuse what is larger.
-        padded = tuple(tokens) + (None,) * (size - len(tokens)) if tokens or ids_known else ()
+        padded = tuple(tokens) + (None,) * (size - len(tokens)) if tokens or ids_known or sums else ()
         trace = traces.Trace(
             **self._head,
             canvas=canvas,
             legend=legend,
             steps=tuple(self._steps),
+            sums=sums,
             output=Output(tokens=padded, text=text),
             summary=summary_of((), canvas, complete=complete or False),
         )
@@ -139,7 +140,10 @@ class TraceBuilder:
             end = replay_steps(trace.steps, size)
             final_tokens = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
             trace = replace(trace, output=replace(trace.output, tokens=final_tokens))
-        trace = replace(trace, summary=summary_of(trace.steps, canvas, legend.ends, complete=complete))
+        summary = (
+            summary_of(trace.steps, canvas, legend.ends, complete=complete) if sums is None else derived_summary(trace)
+        )
+        trace = replace(trace, summary=summary)
         traces.check(trace)
         return displayable(trace)
 

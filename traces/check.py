@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from traces import explanations as rules
@@ -17,8 +17,8 @@ from traces import limits
 from traces.errors import Problem, format_value, range_problem
 from traces.measures import FREE_PREFIX, MEASURES
 from traces.replay import canvas_size, position_updates
-from traces.schema import Fate, Mask, Node, Numbers, PathPair, Step, Summary, Token, Trace, is_later
-from traces.stats import summarise
+from traces.schema import Fate, Mask, Node, Numbers, PathPair, Step, Summary, Sums, Token, Trace, is_later
+from traces.stats import summarise, summarise_sums
 
 _AXES: Final = {"text": ("length",), "image": ("rows", "columns"), "video": ("frames", "rows", "columns")}
 _PICTURE: Final = re.compile(r"data:image/(png|webp);base64,([A-Za-z0-9+/]+={0,2})")
@@ -40,7 +40,7 @@ def part_problems(trace: Trace) -> Iterator[Problem]:
     yield from first
     if first:
         return  # Positions cannot be checked on a canvas of unknown size.
-    for check_part in (_check_legend, _check_steps, _check_output, _check_extensions):
+    for check_part in (_check_legend, _check_steps, _check_sums, _check_output, _check_extensions):
         yield from check_part(trace)
 
 
@@ -153,6 +153,40 @@ def _check_steps(trace: Trace) -> Iterator[Problem]:
             for name, column in step.numbers.items():
                 yield from _check_measure(f"{path}.numbers", name, column, "position", later=later)
             yield from _check_paths(path, step, width, states)
+
+
+def _check_sums(trace: Trace) -> Iterator[Problem]:
+    sums = trace.sums
+    if sums is None:
+        return
+    if trace.steps or any(token is not None for token in trace.output.tokens):
+        problem = "are given with steps or ids of the output"
+        yield Problem("sums", problem, "give the steps of a run, or sums over many passes")
+    accepted, judged = sums.accepted_by_position, sums.judged_by_position
+    if judged and len(judged) != len(accepted):
+        problem = f"has {len(judged)} positions where accepted_by_position has {len(accepted)}"
+        yield Problem("sums.judged_by_position", problem, "give both for the same positions")
+        return
+    for name, low, high in _contained(sums):
+        if low > high:
+            problem = f"{format_value(low)} is more than {format_value(high)}"
+            yield Problem(f"sums.{name}", problem, "count every pass and draft once")
+    if accepted and sum(accepted) != sums.accepted:
+        problem = f"add up to {sum(accepted)} where {sums.accepted} drafts were accepted"
+        yield Problem("sums.accepted_by_position", problem, "count every accepted draft at its position")
+
+
+def _contained(sums: Sums) -> Iterator[tuple[str, int, int]]:
+    """Counts with one that they cannot exceed, by field."""
+    passes = sums.forwards if sums.verifications is None else sums.verifications
+    yield "verifications", passes, sums.forwards
+    yield "accepted", sums.accepted, sums.drafts
+    columns = {"judged_by_position": sums.judged_by_position, "accepted_by_position": sums.accepted_by_position}
+    for name, counts in columns.items():
+        for index, (before, count) in enumerate(pairwise((passes, *counts))):
+            yield f"{name}[{index}]", count, before
+    for index, (accepted, judged) in enumerate(zip(sums.accepted_by_position, sums.judged_by_position, strict=False)):
+        yield f"accepted_by_position[{index}]", accepted, judged
 
 
 def _check_lengths(path: str, step: Step) -> Iterator[Problem]:
@@ -413,10 +447,13 @@ def replay_problems(trace: Trace) -> Iterator[Problem]:
 
 def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
     summary = trace.summary
-    if summary.complete != full and (full or trace.canvas.kind != "text"):  # A text may end before its canvas does.
+    if (
+        trace.sums is None and summary.complete != full and (full or trace.canvas.kind != "text")
+    ):  # A text may end before its canvas does.
         problem = f"{summary.complete} for a canvas that is {'full' if full else 'not full'}"
         yield Problem("summary.complete", problem, f"make it {full}")
-    computed = summarise(trace.steps, canvas_size(trace.canvas), summary.complete, trace.legend.ends)
+    size, ends = canvas_size(trace.canvas), trace.legend.ends
+    computed = summarise_sums(trace.sums) if trace.sums else summarise(trace.steps, size, summary.complete, ends)
     for field in fields(Summary):
         stored, expected = getattr(summary, field.name), getattr(computed, field.name)
         if stored is None and field.name == "drafts":  # older than the field
@@ -424,9 +461,9 @@ def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
         if stored != expected and not (
             isinstance(stored, float) and expected and math.isclose(stored, expected, rel_tol=_SUMMARY_SLACK)
         ):
-            remedy = "recompute the summary with traces.stats.summarise"
+            remedy, source = "recompute the summary with traces.stats.summarise", "sums" if trace.sums else "steps"
             yield Problem(
                 f"summary.{field.name}",
-                f"{format_value(stored)} is not {format_value(expected)}, which the steps give",
+                f"{format_value(stored)} is not {format_value(expected)}, which the {source} give",
                 remedy,
             )

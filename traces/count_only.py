@@ -11,7 +11,7 @@ from itertools import islice
 from traces.errors import TraceError, format_value
 from traces.replay import CanvasReplay, canvas_size, replay_steps
 from traces.schema import Canvas, Fate, Output, Step, Summary, Trace
-from traces.stats import summarise
+from traces.stats import summarise, summarise_sums
 
 
 def expand_counts(trace: Trace) -> Trace:
@@ -44,6 +44,11 @@ def summary_of(
             stop = next((i + 1 for i, token in enumerate(state.tokens) if state.final[i] and token in ends), size)
         complete = all(state.final[:stop])
     return summarise(steps, size, complete, ends)
+
+
+def derived_summary(trace: Trace) -> Summary:
+    """Return the summary that follows from the sums of a trace, or else from its steps."""
+    return summarise_sums(trace.sums) if trace.sums else summary_of(trace.steps, trace.canvas, trace.legend.ends)
 
 
 def counted(step: Step) -> int:

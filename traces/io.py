@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from traces import limits
 from traces.check import part_problems, replay_problems
-from traces.count_only import expand_counts, summary_of
+from traces.count_only import derived_summary, expand_counts
 from traces.errors import MAX_COUNTED, Problem, TraceError, TraceWarning, format_value, raise_first
 from traces.files import gunzip, write_atomic
 from traces.schema import (
@@ -31,6 +31,7 @@ from traces.schema import (
     Numbers,
     Points,
     Probabilities,
+    Seconds,
     Step,
     Trace,
     is_later,
@@ -59,7 +60,7 @@ def dumps(trace: Trace) -> bytes:
     """The trace as JSON in UTF-8; raises TraceError if a number is not finite or a text is not Unicode."""
     try:
         return json.dumps(
-            _plain(trace), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+            _document(trace), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
         ).encode()
     except UnicodeEncodeError as error:
         raise TraceError("trace", f"a text is not Unicode: {error.reason}", "replace its lone surrogates") from None
@@ -97,7 +98,7 @@ def parts_checked(trace: Trace) -> Trace:
     Raises:
         TraceError: If a record is invalid on its own.
     """
-    return _parts(json.loads(dumps(trace)))
+    return _parts({"summary": _NO_SUMMARY} | json.loads(dumps(trace)))
 
 
 def _loaded(data: bytes, name: str) -> Trace:
@@ -106,7 +107,7 @@ def _loaded(data: bytes, name: str) -> Trace:
     derived = "summary" not in document
     trace = _parts(document | {"summary": _NO_SUMMARY} if derived else document)
     if derived:
-        trace = replace(trace, summary=summary_of(trace.steps, trace.canvas, trace.legend.ends))
+        trace = replace(trace, summary=derived_summary(trace))
     raise_first(replay_problems(trace))
     return trace
 
@@ -147,6 +148,14 @@ def read(path: str | os.PathLike[str]) -> Trace:
         return loads(file.read(limits.FILE_BYTES + 1), name=path.name)
 
 
+def _document(trace: Trace) -> Any:
+    """A trace as plain data; with sums it has no summary, which earlier readers would compare with its steps."""
+    document = _plain(trace)
+    if trace.sums is not None:
+        del document["summary"]
+    return document
+
+
 def _plain(value: Any) -> Any:
     """Records as dicts without their empty defaults; columns as they are."""
     if is_dataclass(value):
@@ -174,7 +183,7 @@ def _floats(value: Any) -> Any:
 
 
 _FLOATS: Final = frozenset(
-    {float, float | None, Duration, Probabilities | None, Points, tuple[float, ...]}
+    {float, float | None, Duration, Seconds, Probabilities | None, Points, tuple[float, ...]}
     | {Mapping[Name, Numbers], Mapping[Name, MeasureValue]}
 )
 """Types of fields that hold floats alone."""

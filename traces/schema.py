@@ -17,7 +17,7 @@ from pydantic import Field
 from traces import limits
 
 SCHEMA: Final = "draftscope-trace"
-VERSION: Final = "1.3"
+VERSION: Final = "1.4"
 
 Name: TypeAlias = Annotated[str, Field(max_length=limits.NAME_CHARACTERS)]
 Text: TypeAlias = Annotated[str, Field(max_length=limits.TEXT_CHARACTERS)]
@@ -36,7 +36,11 @@ Numbers: TypeAlias = tuple[MeasureValue | None, ...]
 """A column of numbers; None where the number does not apply."""
 Duration: TypeAlias = Annotated[float, Field(ge=0, le=limits.MILLISECONDS)]
 """In milliseconds."""
+Seconds: TypeAlias = Annotated[float, Field(ge=0, le=limits.EXACT)]
 PositiveCount: TypeAlias = Annotated[int, Field(ge=1, le=limits.CALL_COUNT)]
+Count: TypeAlias = Annotated[int, Field(ge=0, le=limits.EXACT)]
+Counts: TypeAlias = Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)]
+"""A count for each position in the draft, the first one first."""
 Pixels: TypeAlias = Annotated[int, Field(ge=1, le=limits.PICTURE_PIXELS)]
 Points: TypeAlias = tuple[tuple[float, float], ...]
 
@@ -341,7 +345,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Figures derived from the steps by `traces.stats.summarise`; a reader may recompute them."""
+    """Figures derived from the steps by `traces.stats.summarise`, or from sums; a reader may recompute them."""
 
     complete: bool
     """False when the run was stopped before the canvas was full."""
@@ -350,6 +354,7 @@ class Summary:
     """NFE: forward passes."""
     tokens_per_forward: float
     judged: int
+    """0 where sums leave it unknown."""
     accepted: int
     acceptance: float | None
     """accepted / verified, where verified drafts are those up to and including the first rejection of a step."""
@@ -361,6 +366,27 @@ class Summary:
     """Sum of rows over forward passes."""
     seconds: float
     forward_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums:
+    """Counts over all passes of an engine that does not report single ones, in place of steps. From 1.4 on."""
+
+    tokens: Count
+    """Tokens that these passes gave."""
+    forwards: Count
+    """Passes of the target."""
+    verifications: Count | None = None
+    """Those of them that verified drafts."""
+    drafts: Count
+    """Drafts that they evaluated."""
+    accepted: Count
+    accepted_by_position: Counts = ()
+    """Passes that accepted a draft at each position in the draft; empty where the engine does not report it."""
+    judged_by_position: Counts = ()
+    """Drafts verified at each position; empty where their number is not known."""
+    seconds: Seconds = 0.0
+    """Duration of all passes; 0 where not measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -389,6 +415,8 @@ class Trace:
     rules: Annotated[tuple[Rule, ...], Field(max_length=limits.RULES)] = ()
     """The method's own; readers fall back on `coin` and `accept_prob`, or on p and q, where there are none."""
     steps: tuple[Step, ...]
+    sums: Sums | None = None
+    """In place of steps; a file with them has no summary, so that earlier readers take it for a run without steps."""
     output: Output
     summary: Summary
     note: Text = ""

@@ -9,7 +9,7 @@ from math import fsum, sqrt
 from typing import Final, NamedTuple
 
 from traces.replay import replay_steps
-from traces.schema import Fate, Milliseconds, Step, Summary
+from traces.schema import Fate, Milliseconds, Step, Summary, Sums
 
 STAGES: Final = tuple(stage.name for stage in fields(Milliseconds))
 """Names of the stages of a step."""
@@ -74,6 +74,25 @@ def summarise(steps: Sequence[Step], positions: int, complete: bool, ends: Seque
         row_forwards=total.row_forwards,
         seconds=total.milliseconds.total / 1000,
         forward_seconds=total.milliseconds.forward / 1000,
+    )
+
+
+def summarise_sums(sums: Sums) -> Summary:
+    """Summarise the counts of an engine; a pass is taken to be fed its drafts and one token."""
+    judged = sum(sums.judged_by_position)
+    return Summary(
+        complete=True,
+        tokens=sums.tokens,
+        forwards=sums.forwards,
+        tokens_per_forward=sums.tokens / sums.forwards if sums.forwards else 0.0,
+        judged=judged,
+        accepted=sums.accepted,
+        acceptance=sums.accepted / judged if judged else None,
+        drafts=sums.drafts,
+        query_tokens=sums.forwards + sums.drafts,
+        row_forwards=sums.forwards,
+        seconds=sums.seconds,
+        forward_seconds=sums.seconds,
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from analysis.summary_text import summary_text
 from traces.io import dumps
 from traces.schema import Trace
 from visualizers import player
@@ -18,12 +19,14 @@ POLICY: Final = (
 )
 """Content security policy: only what is in the file. Figures after the player may compile their own code."""
 
+_SUMS_STYLE: Final = "pre { white-space: pre-wrap; }"
+
 
 def standalone(traces: Sequence[Trace], title: str, *, after: str = "") -> str:
-    """Return a self-contained HTML page with the player showing `traces`.
+    """Return a self-contained HTML page with the player showing `traces`; those of sums have no pass to play.
 
     Args:
-        traces: At least one; several are shown side by side.
+        traces: At least one; several are shown side by side, and sums as text.
         title: Heading and title of the page; plain text.
         after: HTML to follow the player, trusted as it is.
 
@@ -32,11 +35,15 @@ def standalone(traces: Sequence[Trace], title: str, *, after: str = "") -> str:
     """
     if not traces:
         raise ValueError("traces: a page needs at least one trace to show; give one")
+    sums = "".join(f"<pre>{html.escape(summary_text(trace))}</pre>" for trace in traces if trace.sums)
+    played = [trace for trace in traces if not trace.sums]
+    if not played:
+        return document(title, f"<h1>{html.escape(title)}</h1>\n{sums}\n{after}", _SUMS_STYLE)
     content = Template(player.page()).substitute(
         title=html.escape(title),
-        after=after,
+        after=sums + after,
         data=inert(json.dumps(player.data(), separators=(",", ":"))),
-        traces=inert("[" + ",".join(dumps(trace).decode() for trace in traces) + "]"),
+        traces=inert("[" + ",".join(dumps(trace).decode() for trace in played) + "]"),
         script=player.script(),
     )
     return document(title, content, player.style())

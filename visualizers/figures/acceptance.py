@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from PIL import Image
 
-from analysis.acceptance import PositionAcceptance, acceptance_by_draft_position
+from analysis.acceptance import PositionAcceptance, acceptance_of
 from analysis.stats import acceptance_by_position
 from traces.schema import Fate, Trace
 from traces.stats import Tally, evaluated_drafts
@@ -48,17 +48,13 @@ def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hove
     "there, if at least 5. Right: of all passes that verified drafts (vLLM's per-position acceptance rate); these add "
     "up to the mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: they "
     "count the pass's own token. In a draft graph the position is the level. Error bars are standard errors.",
-    accepts=lambda trace: acceptance_by_draft_position([trace.steps]) is not None,
+    accepts=lambda trace: acceptance_of([trace]) is not None,
     requirement="drafts that were verified",
     limit="groups",
 )
 def _by_position(traces: Traces) -> go.Figure:
     runs = group_runs(traces)
-    groups = {
-        name: acceptance
-        for name, each in runs.items()
-        if (acceptance := acceptance_by_draft_position(run.steps for run in each))
-    }
+    groups = {name: acceptance for name, each in runs.items() if (acceptance := acceptance_of(each))}
     known = any(_conditional(tallies) for tallies in groups.values())
     titles = ["Of the drafts verified there"] if known else []
     figure = side_by_side([*titles, "Of all passes that verified drafts"], horizontal_spacing=0.11)

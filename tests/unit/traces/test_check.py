@@ -1,8 +1,9 @@
 """Checks of a trace and of its rules: what they refuse and accept."""
 
 import base64
+import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -11,10 +12,38 @@ from support import handmade
 from analysis.stats import latency_breakdown, progress_curve
 from traces import Fate, Trace, TraceError, check, dumps, limits, loads
 from traces import explanations as rules
-from traces.schema import Frame, Mask, Milliseconds, Node, PathPair, Rule
-from traces.stats import summarise
+from traces.schema import Frame, Mask, Milliseconds, Node, PathPair, Rule, Sums
+from traces.stats import summarise, summarise_sums
 
 PNG = handmade.png(4, 4)
+
+
+def summed(**fields: Any) -> Trace:
+    """A trace of sums over ten passes, with other fields."""
+    sums = {"tokens": 17, "forwards": 11, "verifications": 10, "drafts": 20, "accepted": 6}
+    columns = {"accepted_by_position": (4, 2), "judged_by_position": (10, 4)}
+    trace = replace(handmade.ar(), steps=(), sums=Sums(**{**sums, **columns, **fields}))
+    empty = replace(trace, output=replace(trace.output, tokens=(None,) * len(trace.output.tokens)))
+    return replace(empty, summary=summarise_sums(empty.sums))
+
+
+def test_sums_must_be_possible() -> None:
+    check(summed())
+    assert loads(dumps(summed())) == summed()
+    for fields, words in (
+        ({"accepted": 7}, "sums.accepted_by_position: add up to 6 where 7"),
+        ({"accepted": 6, "drafts": 5}, "sums.accepted: 6 is more than 5"),
+        ({"verifications": 12}, "sums.verifications: 12 is more than 11"),
+        ({"accepted_by_position": (2, 4)}, "sums.accepted_by_position[1]: 4 is more than 2"),
+        ({"accepted_by_position": (11, 0), "accepted": 11}, "sums.accepted_by_position[0]: 11 is more than 10"),
+        ({"judged_by_position": (3, 2)}, "sums.accepted_by_position[0]: 4 is more than 3"),
+        ({"judged_by_position": (10,)}, "sums.judged_by_position: has 1 positions where"),
+    ):
+        assert str(first_problem(summed(**fields))).startswith(words)
+    assert str(first_problem(replace(handmade.ar(), sums=summed().sums))).startswith("sums: are given with steps")
+    lie = json.dumps(json.loads(dumps(summed())) | {"summary": {**asdict(summed().summary), "tokens": 9}})
+    with pytest.raises(TraceError, match=r"summary\.tokens: 9 is not 17, which the sums give"):
+        loads(lie.encode())
 
 
 def first_problem(trace: Trace) -> TraceError:

@@ -6,6 +6,7 @@ import re
 import pytest
 from support.hostile import HOSTILE, written
 
+import draftscope as ds
 from benchmarks._toy_runs import jacobi
 from traces.io import loads
 from traces.measures import MEASURES
@@ -59,3 +60,14 @@ def test_glyphs_and_words_are_legible() -> None:
             assert contrast(surface.muted, ground) >= 4.5
             assert contrast(surface.accent, ground) >= 3
             assert contrast(surface.emphasis, ground) >= 3
+
+
+def test_sums_are_a_text_instead_of_a_run_to_play() -> None:
+    counters = "vllm:spec_decode_num_drafts_total 5\nvllm:spec_decode_num_draft_tokens_total 10\n"
+    trace = ds.from_vllm(counters, HOSTILE, note=HOSTILE)
+    html = standalone([trace], "Sums")
+    assert "forwards            5" in html
+    assert HOSTILE not in html and "player-traces" not in html and "<script" not in html
+    both = standalone([trace, jacobi()], "Both")
+    _, _, embedded = both.partition('<script type="application/json" id="player-traces">')
+    assert len(json.loads(embedded.partition("</script>")[0])) == 1
