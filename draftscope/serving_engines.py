@@ -1,24 +1,41 @@
-"""Count-only traces from the speculative-decoding counters of vLLM, SGLang and llama.cpp.
+"""Traces from what vLLM, SGLang and llama.cpp report about speculative decoding.
 
-The names of fields are those of vLLM 0.11 (V1 engine: `RequestOutput`, and the counters `vllm:spec_decode_*` that
-`llm.get_metrics()` lists), of SGLang 0.5 (`meta_info` of a response), and of llama.cpp's server (`timings` of a
-response). Objects and dicts are accepted, and no engine is imported. None reports ids of rejected drafts, p, q or
-uniform numbers, and only llama.cpp reports the time of a pass.
+The names of fields are those of vLLM 0.28 (V1 engine: `RequestOutput`, OpenAI-style responses with
+`return_token_ids`, and the counters `vllm:spec_decode_*` of `llm.get_metrics()` and `/metrics`), of SGLang 0.5
+(`meta_info` of a response), and of llama.cpp's server (`timings` of a response, and `llamacpp:spec_decode_*`). No
+engine is imported. None reports ids of rejected drafts, p, q or uniform numbers, and only llama.cpp reports the time of
+a pass.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from draftscope.builder import TraceBuilder
+from draftscope.serving_formats import (
+    Sample,
+    draft_counters,
+    first_choice,
+    get,
+    is_finished,
+    keys_of,
+    keys_text,
+    parsed,
+    text_of,
+)
 from draftscope.trace import Trace
+from traces.schema import Sums
 
 _NOTE: Final = "Counts from {engine}: no ids of rejected drafts, probabilities, uniform numbers or times."
 _TAKEN: Final = (
     " Every pass is assumed to have verified {drafts} drafts; a shorter draft counts as rejected at its end."
 )
-_SORTED: Final = " The order of the passes is not known, so they are sorted from most accepted to least."
 _CUT: Final = " The last pass may have brought more than the length of the text let it keep."
+_SUMS: Final = (
+    "Sums from {engine} over all passes: no ids of rejected drafts, probabilities or uniform numbers, and nothing on "
+    "single passes."
+)
+_SHORT: Final = " Some drafts were shorter than others, so how many were verified at each position is not known."
 
 _LLAMA_NOTE: Final = (
     "Counts from llama.cpp: no ids of rejected drafts, probabilities or uniform numbers. The time of a pass is that "
@@ -26,9 +43,6 @@ _LLAMA_NOTE: Final = (
 )
 _LLAMA_COUNTERS: Final = ("predicted_n", "draft_n", "draft_n_accepted", "predicted_ms")
 
-_DRAFTS: Final = "vllm:spec_decode_num_drafts"
-_PLACES: Final = "vllm:spec_decode_num_accepted_tokens_per_pos"
-_VLLM_COUNTERS: Final = (_DRAFTS, "vllm:spec_decode_num_draft_tokens", "vllm:spec_decode_num_accepted_tokens")
 _HISTOGRAMS: Final = ("spec_correct_drafts_histogram", "spec_accept_histogram")
 _PROPOSED: Final = ("spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num")
 _SGLANG_TOTALS: Final = (
@@ -38,66 +52,77 @@ _SGLANG_TOTALS: Final = (
 
 
 def from_vllm(
-    source: Sequence[Any],
+    source: Any,
     model: str,
     *,
-    speculative_tokens: int,
-    before: Sequence[Any] = (),
+    speculative_tokens: int | None = None,
+    before: Any = (),
     cumulative: bool = False,
     **head: Any,
 ) -> Trace:
-    """Return the count-only trace of a request to vLLM, or of everything that an engine decoded.
+    """Return the trace of a request to vLLM, or the sums of everything that an engine decoded.
 
     Args:
-        source: The outputs of one request in the order of its stream (`RequestOutput`), which have ids and the order of
-            passes; or the list that `llm.get_metrics()` returns, which has only counts.
+        source: The text of `/metrics`, or the list that `llm.get_metrics()` returns, which have sums; or the outputs of
+            one request in the order of its stream, which have ids and the order of passes: `RequestOutput`, or the
+            stream of an OpenAI-style route requested with `"return_token_ids": true`, as objects, lines or text.
         model: Id of the target.
-        speculative_tokens: `num_speculative_tokens` of the engine.
-        before: An earlier list of `get_metrics()`, whose counts are subtracted.
+        speculative_tokens: `num_speculative_tokens` of the engine; for sums, by default what they have positions for.
+        before: An earlier state of the metrics, whose counts are subtracted.
         cumulative: Whether each output repeats earlier ids (`RequestOutputKind.CUMULATIVE`, vLLM's default) or has only
             new ones (`DELTA`).
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
-        ValueError: If the passes cannot be recovered from the outputs; the message names what to request from vLLM.
+        ValueError: If the passes cannot be recovered from the source; the message names what to request from vLLM.
     """
-    _at_least_one("speculative_tokens", speculative_tokens)
-    if not source:
+    items = parsed(source)
+    if not items:
         raise ValueError("source: is empty; give the outputs of one request, or what llm.get_metrics() returns.")
-    if _get(source[0], "name") is not None:
-        return _from_counters(source, before, model, speculative_tokens, head)
+    if speculative_tokens is not None:
+        _at_least_one("speculative_tokens", speculative_tokens)
+    if isinstance(items[0], Sample) or get(items[0], "name") is not None:
+        sums = _counted(items, before, "vllm", speculative_tokens)
+        return _sums_trace("vLLM", model, sums, {"speculative_tokens": len(sums.accepted_by_position)}, head)
+    if speculative_tokens is None:
+        raise ValueError("speculative_tokens: is needed for a stream; give num_speculative_tokens of the engine.")
     ids: list[int] = []
     brought: list[int] = []
-    for index, output in enumerate(source):
-        completions = _get(output, "outputs")
-        if not completions or _get(completions[0], "token_ids") is None:
-            raise ValueError(f"source[{index}]: has no outputs[0].token_ids; give vLLM's RequestOutput objects.")
+    for index, output in enumerate(items):
+        completions = get(output, "outputs") or get(output, "choices")
+        if not completions and get(output, "usage"):
+            continue  # The last chunk of an OpenAI-style stream.
+        if not completions or get(completions[0], "token_ids") is None:
+            known = keys_text(keys_of([output]), ["outputs[0].token_ids", "choices[0].token_ids", "vllm:spec_decode_*"])
+            raise ValueError(
+                f"source[{index}]: has no outputs[0].token_ids; give vLLM's RequestOutput objects, a stream with "
+                f'"return_token_ids": true, or the text of /metrics ({known})'
+            )
         if len(completions) > 1:
             raise ValueError(f"source[{index}].outputs: holds {len(completions)} texts; ask vLLM for n=1.")
-        token_ids = list(_get(completions[0], "token_ids"))
+        token_ids = list(get(completions[0], "token_ids"))
         if cumulative and token_ids[: len(ids)] != ids:
             raise ValueError(f"source[{index}]: does not repeat the ids before it; leave out cumulative=True.")
         fresh = token_ids[len(ids) :] if cumulative else token_ids
         ids += fresh
         brought.append(len(fresh))
-    first = source[0]
-    prompt, fed = _get(first, "prompt") or "", _get(first, "prompt_token_ids") or ()
+    first = items[0]
+    prompt, fed = get(first, "prompt") or "", get(first, "prompt_token_ids") or ()
     builder = _builder("vLLM", model, head, speculative_tokens, prompt=prompt)
-    _stream(builder, brought, speculative_tokens, len(fed), "SamplingParams(output_kind=RequestOutputKind.DELTA)")
-    return builder.trace(ids, complete=bool(_get(source[-1], "finished")))
+    remedy = "SamplingParams(output_kind=RequestOutputKind.DELTA) or a stream"
+    _stream(builder, brought, speculative_tokens, len(fed), remedy)
+    text = "".join(map(text_of, items)) or None
+    return builder.trace(ids, text=text, complete=any(get(each, "finished") or is_finished(each) for each in items))
 
 
-def from_sglang(
-    source: Mapping[str, Any] | Sequence[Any], model: str, *, speculative_tokens: int | None = None, **head: Any
-) -> Trace:
-    """Return the count-only trace of a request to SGLang.
+def from_sglang(source: Any, model: str, *, speculative_tokens: int | None = None, **head: Any) -> Trace:
+    """Return the trace of a request to SGLang, or the sums of several.
 
     Args:
-        source: The response of `/generate` or `Engine.generate`, whose `meta_info` has the histogram of accepted
-            drafts; or
-            the responses of its stream in order (`stream=True`, with `stream_interval` 1), which have the order of
-            passes,
-            and ids if they have `output_ids`.
+        source: Responses of `/generate`, `Engine.generate` or an OpenAI-style route, whose `meta_info` has the
+            histogram of accepted drafts, as objects, lines or text; or the responses of one stream in order
+            (`stream=True`, with `stream_interval` 1), which have the order of passes, and ids if they have
+            `output_ids`.
         model: Id of the target.
         speculative_tokens: Consecutive drafts that a pass verifies: `speculative_num_steps`, which is one less than
             `speculative_num_draft_tokens` if `speculative_eagle_topk` is 1. By default the number proposed per pass
@@ -107,104 +132,175 @@ def from_sglang(
     Raises:
         ValueError: If the passes cannot be recovered from the responses; the message names what to request from SGLang.
     """
-    chunks = [source] if isinstance(source, Mapping) or hasattr(source, "meta_info") else list(source)
-    metas = [_get(chunk, "meta_info") for chunk in chunks]
+    chunks = parsed(source)
+    metas = [_get_meta(chunk) for chunk in chunks]
     if not metas or None in metas:
-        raise ValueError("source: has no meta_info; give what SGLang's /generate or Engine.generate returns.")
+        words = "give what SGLang's /generate or Engine.generate returns, or an OpenAI-style response that has it"
+        known = keys_text(keys_of(chunks), ["meta_info", "choices[0].meta_info"])
+        raise ValueError(f"source: has no meta_info; {words} ({known})")
     last = metas[-1]
     drafts = speculative_tokens
     if drafts is None:
-        passes, proposed = _get(last, "spec_verify_ct"), _first(last, _PROPOSED)
+        passes, proposed = get(last, "spec_verify_ct"), _first(last, _PROPOSED)
         if not passes or proposed is None:
-            raise ValueError("speculative_tokens: is not in meta_info; give SGLang's speculative_num_steps.")
+            known = keys_text(keys_of([last]), ["spec_verify_ct", *_PROPOSED])
+            raise ValueError(f"speculative_tokens: is not in meta_info; give SGLang's speculative_num_steps ({known})")
         drafts = round(proposed / passes)
     _at_least_one("speculative_tokens", drafts)
     extensions = {"sglang": {name: last[name] for name in _SGLANG_TOTALS if name in last}}
-    finished = _get(last, "finish_reason") is not None
-    if len(chunks) == 1:
-        histogram = _first(last, _HISTOGRAMS)
-        if not histogram:
-            raise ValueError(
-                f"source: meta_info has no {_HISTOGRAMS[1]}, only sums; give the responses of a stream (stream=True)."
-            )
-        builder = _builder("SGLang", model, {"extensions": extensions, **head}, drafts, _SORTED)
-        _histogram(builder, list(histogram), drafts)
-        return builder.trace()
-    counted = [int(_get(meta, "completion_tokens") or 0) for meta in metas]
+    about = {"extensions": extensions, **head}
+    if len(chunks) == 1 or all(map(is_finished, chunks)):
+        sums = _added([_of_histogram(meta, drafts) for meta in metas])
+        text = text_of(chunks[0]) or get(chunks[0], "text") if len(chunks) == 1 else None
+        head = about if len(chunks) == 1 else head
+        return _sums_trace("SGLang", model, sums, {"speculative_tokens": drafts}, head, text)
+    counted = [int(get(meta, "completion_tokens") or 0) for meta in metas]
     brought = [after - before for before, after in pairwise([0, *counted])]
-    builder = _builder("SGLang", model, {"extensions": extensions, **head}, drafts)
-    _stream(builder, brought, drafts, int(_get(last, "prompt_tokens") or 0), "a stream with stream_interval=1")
-    ids = list(_get(chunks[-1], "output_ids") or ())
+    builder = _builder("SGLang", model, about, drafts)
+    _stream(builder, brought, drafts, int(get(last, "prompt_tokens") or 0), "a stream with stream_interval=1")
+    ids = list(get(chunks[-1], "output_ids") or ())
     if len(ids) < counted[-1]:  # Each response has its own ids alone.
-        ids = [int(token) for chunk in chunks for token in _get(chunk, "output_ids") or ()]
-    return builder.trace(ids if len(ids) == counted[-1] else (), text=_get(chunks[-1], "text"), complete=finished)
+        ids = [int(token) for chunk in chunks for token in get(chunk, "output_ids") or ()]
+    text = get(chunks[-1], "text") or "".join(map(text_of, chunks)) or None
+    return builder.trace(ids if len(ids) == counted[-1] else (), text=text, complete=is_finished(chunks[-1]))
 
 
-def from_llama_cpp(source: Sequence[Any], model: str, **head: Any) -> Trace:
-    """Return the count-only trace of a request to llama.cpp's server.
+def from_llama_cpp(source: Any, model: str, *, before: Any = (), **head: Any) -> Trace:
+    """Return the trace of a request to llama.cpp's server, or the sums of several.
 
     Args:
-        source: The chunks of the stream of `/completion`, or of `/v1/chat/completions`, in order, requested with
-            `"stream": true, "timings_per_token": true`; ids if `"return_tokens": true` was requested as well.
+        source: The chunks of the stream of `/completion`, `/v1/completions` or `/v1/chat/completions`, in order,
+            requested with `"stream": true, "timings_per_token": true`, which have the order of passes, and ids if
+            `"return_tokens": true` was requested as well; or whole responses, or the text of `/metrics`, which have
+            sums. As objects, lines or text.
         model: Id of the target.
+        before: An earlier text of `/metrics`, whose counts are subtracted.
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
         ValueError: If the passes cannot be recovered from the chunks; the message names what to request.
     """
     remedy = 'give the chunks of a request with "stream": true and "timings_per_token": true.'
-    counted = [timings for chunk in source if (timings := _get(chunk, "timings")) is not None]
+    items = parsed(source)
+    if items and isinstance(items[0], Sample):
+        return _sums_trace("llama.cpp", model, _counted(items, before, "llamacpp", None), {}, head)
+    counted = [timings for chunk in items if (timings := get(chunk, "timings")) is not None]
     if not counted:
-        raise ValueError(f"source: no chunk has timings; {remedy}")
-    extensions = {"llama.cpp": {name: _get(counted[-1], name) or 0 for name in _LLAMA_COUNTERS}}
+        known = keys_text(keys_of(items), ["timings", "llamacpp:spec_decode_num_drafts"])
+        raise ValueError(f"source: no chunk has timings; {remedy[:-1]} ({known})")
+    extensions = {"llama.cpp": {name: get(counted[-1], name) or 0 for name in _LLAMA_COUNTERS}}
+    if len(counted) == len(items) and all(map(is_finished, items)):
+        sums = _added([_of_timings(timings) for timings in counted])
+        single = len(items) == 1
+        about = {"extensions": extensions, **head} if single else head
+        return _sums_trace("llama.cpp", model, sums, {}, about, text_of(items[0]) if single else None)
     builder = TraceBuilder("llama.cpp", model, **{"note": _LLAMA_NOTE, "extensions": extensions, **head})
-    before = dict.fromkeys(_LLAMA_COUNTERS, 0)
+    earlier = dict.fromkeys(_LLAMA_COUNTERS, 0)
     for timings in counted:
-        now = {name: _get(timings, name) or 0 for name in _LLAMA_COUNTERS}
-        tokens, drafted, accepted, spent = (now[name] - before[name] for name in _LLAMA_COUNTERS)
+        now = {name: get(timings, name) or 0 for name in _LLAMA_COUNTERS}
+        tokens, drafted, accepted, spent = (now[name] - earlier[name] for name in _LLAMA_COUNTERS)
         if not tokens and not drafted:
             continue  # Another chunk of the same pass.
         if tokens != accepted + 1 or drafted < accepted:
             raise ValueError(f"source: {tokens} tokens came at once, {accepted} of them drafts that passed; {remedy}")
         fed, took = drafted + 1, spent
-        if not before["predicted_n"]:  # The pass that reads the prompt.
-            fed, took = _get(timings, "prompt_n") or 1, spent + (_get(timings, "prompt_ms") or 0)
+        if not earlier["predicted_n"]:  # The pass that reads the prompt.
+            fed, took = get(timings, "prompt_n") or 1, spent + (get(timings, "prompt_ms") or 0)
         mode = "verify" if drafted else "causal"
         builder.count(accepted, drafted, tokens, call={"mode": mode, "query_tokens": fed, "milliseconds": max(0, took)})
-        before = now
-    ids = [int(token) for chunk in source for token in _get(chunk, "tokens") or ()]
-    text = "".join(str(_get(chunk, "content") or "") for chunk in source)
-    ids_if_complete = ids if len(ids) == before["predicted_n"] else ()
-    return builder.trace(ids_if_complete, text=text or None, complete=bool(_get(source[-1], "stop")))
+        earlier = now
+    ids = [int(token) for chunk in items for token in get(chunk, "tokens") or ()]
+    text = "".join(map(text_of, items))
+    ids_if_complete = ids if len(ids) == earlier["predicted_n"] else ()
+    return builder.trace(ids_if_complete, text=text or None, complete=any(map(is_finished, items)))
 
 
-def _from_counters(
-    source: Sequence[Any], before: Sequence[Any], model: str, drafts: int, head: Mapping[str, Any]
+def _counted(items: Sequence[Any], before: Any, engine: str, positions: int | None) -> Sums:
+    """Everything that an engine decoded between two states of its counters."""
+    counters = draft_counters(items, before, engine)
+    accepted = counters.accepted_by_position
+    if positions is not None and len(accepted) > positions:
+        raise ValueError(f"speculative_tokens: is {positions} where the counters have {len(accepted)} positions.")
+    if any(one < two for one, two in pairwise((counters.drafts, *accepted))):
+        problem = f"counts {counters.drafts} drafts of which {list(accepted)} were accepted at each position"
+        raise ValueError(f"source: {problem}; give the metrics of one engine, read at one time.")
+    return Sums(
+        tokens=counters.drafts + counters.accepted_tokens,
+        forwards=counters.drafts,
+        verifications=counters.drafts,
+        drafts=counters.draft_tokens,
+        accepted=counters.accepted_tokens,
+        accepted_by_position=accepted,
+        judged_by_position=counters.judged_by_position(),
+    )
+
+
+def _of_histogram(meta: Any, drafts: int) -> Sums:
+    """One response of SGLang, by the number of passes that accepted 0, 1, 2 ... drafts."""
+    histogram = _first(meta, _HISTOGRAMS)
+    if not histogram:
+        known = keys_text(keys_of([meta]), _HISTOGRAMS)
+        raise ValueError(
+            f"source: meta_info has no {_HISTOGRAMS[1]}, only sums; give the responses of a stream (stream=True) "
+            f"({known})"
+        )
+    counts = [int(count) for count in histogram]
+    while len(counts) > 1 and not counts[-1]:
+        counts.pop()
+    if len(counts) > drafts + 1:
+        raise ValueError(f"speculative_tokens: is {drafts} where a pass accepted {len(counts) - 1} drafts.")
+    at_least = [*accumulate(reversed(counts))][::-1]
+    passes, accepted = at_least[0], (*at_least[1:], *([0] if len(counts) <= drafts else ()))
+    proposed, reported = _first(meta, _PROPOSED), get(meta, "completion_tokens")
+    tokens = passes + sum(accepted)
+    return Sums(
+        tokens=tokens if reported is None else min(tokens, int(reported)),
+        forwards=passes,
+        verifications=passes,
+        drafts=passes * drafts if proposed is None else int(proposed),
+        accepted=sum(accepted),
+        accepted_by_position=accepted,
+        judged_by_position=(passes, *accepted[:-1]) if proposed in (None, passes * drafts) else (),
+    )
+
+
+def _of_timings(timings: Any) -> Sums:
+    """One response of llama.cpp; every pass of the target gives one token that was not drafted."""
+    tokens, drafts, accepted, _ = (int(get(timings, name) or 0) for name in _LLAMA_COUNTERS)
+    spent = (get(timings, "predicted_ms") or 0) + (get(timings, "prompt_ms") or 0)
+    return Sums(
+        tokens=tokens, forwards=tokens - accepted, drafts=drafts, accepted=accepted, seconds=max(0.0, spent / 1000)
+    )
+
+
+def _added(parts: Sequence[Sums]) -> Sums:
+    """The sums of several requests; what one of them does not report is not known of all."""
+    verified = [part.verifications for part in parts if part.verifications is not None]
+    length = max(len(part.accepted_by_position) for part in parts)
+    judged = [part.judged_by_position for part in parts]
+    return Sums(
+        tokens=sum(part.tokens for part in parts),
+        forwards=sum(part.forwards for part in parts),
+        verifications=sum(verified) if len(verified) == len(parts) else None,
+        drafts=sum(part.drafts for part in parts),
+        accepted=sum(part.accepted for part in parts),
+        accepted_by_position=_column_sums([part.accepted_by_position for part in parts], length),
+        judged_by_position=_column_sums(judged, length) if all(judged) else (),
+        seconds=sum(part.seconds for part in parts),
+    )
+
+
+def _column_sums(columns: Sequence[Sequence[int]], length: int) -> tuple[int, ...]:
+    return tuple(sum(column[at] for column in columns if at < len(column)) for at in range(length))
+
+
+def _sums_trace(
+    engine: str, model: str, sums: Sums, config: Mapping[str, Any], head: Mapping[str, Any], text: str | None = None
 ) -> Trace:
-    """Everything that an engine decoded between two lists of its metrics."""
-    totals = {name: _total(source, name, "value") - _total(before, name, "value") for name in _VLLM_COUNTERS}
-    counts = [0] * drafts
-    for metrics, sign in ((source, 1), (before, -1)):
-        for metric in metrics:
-            if _get(metric, "name") == _PLACES:
-                values = list(_get(metric, "values"))
-                if len(values) > drafts:
-                    raise ValueError(f"speculative_tokens: is {drafts} where {_PLACES} has {len(values)} places.")
-                for position, value in enumerate(values):
-                    counts[position] += sign * int(value)
-    survived = [totals[_DRAFTS], *counts, 0]
-    if totals[_DRAFTS] <= 0 or any(one < two for one, two in pairwise(survived)):
-        problem = f"counts {totals[_DRAFTS]} drafts of which {counts} were accepted at each position"
-        raise ValueError(f"source: {problem}; give get_metrics() of an engine that speculates, after some requests.")
-    extensions = {"vllm": {name.removeprefix("vllm:"): count for name, count in totals.items()}}
-    builder = _builder("vLLM", model, {"extensions": extensions, **head}, drafts, _SORTED)
-    _histogram(builder, [one - two for one, two in pairwise(survived)], drafts)
-    return builder.trace()
-
-
-def _total(metrics: Sequence[Any], name: str, column: str) -> int:
-    """The sum of a counter over everything that it is labelled with."""
-    return sum(int(_get(metric, column) or 0) for metric in metrics if _get(metric, "name") == name)
+    unknown = sums.accepted_by_position and not sums.judged_by_position
+    note = _SUMS.format(engine=engine) + (_SHORT if unknown else "")
+    builder = TraceBuilder(engine, model, **{"config": config, "note": note, **head})
+    return builder.trace(text=text or None, sums=sums)
 
 
 def _stream(builder: TraceBuilder, brought: Sequence[int], drafts: int, prompt: int, remedy: str) -> None:
@@ -220,30 +316,20 @@ def _stream(builder: TraceBuilder, brought: Sequence[int], drafts: int, prompt: 
             builder.count(0, 0, 1, call={"mode": "causal", "query_tokens": max(1, prompt)})
 
 
-def _histogram(builder: TraceBuilder, passes: Sequence[int], drafts: int) -> None:
-    """Add the passes that accepted 0, 1, 2 ... drafts, the longest first."""
-    if len(passes) > drafts + 1 and any(passes[drafts + 1 :]):
-        raise ValueError(f"speculative_tokens: is {drafts} where a pass accepted {len(passes) - 1} drafts.")
-    for accepted in reversed(range(len(passes))):
-        for _ in range(int(passes[accepted])):
-            builder.count(accepted, drafts, accepted + 1)
-
-
-def _builder(
-    engine: str, model: str, head: Mapping[str, Any], drafts: int, caveat: str = _CUT, prompt: str = ""
-) -> TraceBuilder:
-    note = _NOTE.format(engine=engine) + _TAKEN.format(drafts=drafts) + caveat
+def _builder(engine: str, model: str, head: Mapping[str, Any], drafts: int, prompt: str = "") -> TraceBuilder:
+    note = _NOTE.format(engine=engine) + _TAKEN.format(drafts=drafts) + _CUT
     return TraceBuilder(
         engine, model, **{"prompt": prompt, "config": {"speculative_tokens": drafts}, "note": note, **head}
     )
 
 
-def _get(thing: Any, name: str) -> Any:
-    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
+def _get_meta(response: Any) -> Any:
+    """`meta_info` of a response, which has it one level down in its OpenAI-style form."""
+    return get(response, "meta_info") or get(first_choice(response), "meta_info")
 
 
 def _first(thing: Any, names: Sequence[str]) -> Any:
-    return next((value for name in names if (value := _get(thing, name)) is not None), None)
+    return next((value for name in names if (value := get(thing, name)) is not None), None)
 
 
 def _at_least_one(field: str, value: int) -> None:
