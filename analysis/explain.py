@@ -3,66 +3,60 @@
 from collections.abc import Sequence
 
 from analysis.break_even import BreakEven, break_even_analysis
-from analysis.stats import compare
-from analysis.tables import Fact
+from analysis.run_report import RunReport, times
+from analysis.tables import Fact, counted
 from traces.labels import is_baseline
-from traces.schema import Summary, Trace
-from traces.stats import draft_forwards
+from traces.schema import Trace
 
 
 def run_metrics(traces: Sequence[Trace]) -> list[Fact]:
     """Return the metrics of the last trace, compared with the first one if there are two."""
     if not traces:
         return []
-    *_, comparison = compare(traces)
-    summary = comparison.trace.summary
-    baseline = traces[0].summary if len(traces) > 1 else None
+    report = RunReport(traces[-1], traces[0] if len(traces) > 1 else None)
+    trace, base = report.trace, report.base
+    summary = trace.summary
     if summary.acceptance is None:
-        ordinary = is_baseline(comparison.trace)
-        why_none = "the baseline makes no drafts" if ordinary else "no draft was verified in this run"
+        why_none = "the baseline makes no drafts" if is_baseline(trace) else "no draft was verified in this run"
         acceptance = Fact("Acceptance", "none judged", why_none)
     else:
         accepted = f"{summary.accepted} of {summary.judged} judged drafts"
         if summary.drafts and summary.drafts != summary.judged:  # a rejection left some unjudged
             accepted += f"; {summary.accepted / summary.drafts:.0%} of {summary.drafts} that passes evaluated"
         acceptance = Fact("Acceptance", f"{summary.acceptance:.0%}", accepted)
-    drafted = draft_forwards(comparison.trace.steps)
+    drafted = report.draft_passes
     time = "one run on this machine"
-    if baseline is not None:
-        time = f"{_times(comparison.time_ratio, 'faster', 'slower', digits=1)}; ordinary: {_seconds(baseline.seconds)}"
-        time += "; one run of each on this machine"
-        if drafted and comparison.time_ratio is not None:
-            time += f", where drafting {'pays' if comparison.time_ratio > 1 else 'does not pay'}"
+    if base is not None:
+        ratio = report.time_ratio
+        fast = "not comparable" if ratio is None else f"{times(ratio)} times as fast per token"
+        time = f"{fast}; ordinary: {_seconds(base.summary.seconds)}; one run of each on this machine"
     rows = f" in {summary.row_forwards:,} rows" if summary.row_forwards > summary.forwards else ""
+    usual = f"ordinary: {tokens:.2f}; " if base and (tokens := RunReport(base).tokens_per_pass) else ""
     return [
-        _passes(summary, drafted, baseline),
+        _passes(report),
         Fact("Decoding time", _seconds(summary.seconds), time),
         # Fewer passes that evaluate more tokens each are not free, so the fed tokens are shown as well.
         Fact(
             f"Tokens per {'target' if drafted else 'forward'} pass",
-            f"{summary.tokens / (summary.forwards - drafted):.2f}" if summary.forwards > drafted else "-",
-            f"{summary.query_tokens:,} query tokens in all{rows}",
+            "-" if report.tokens_per_pass is None else f"{report.tokens_per_pass:.2f}",
+            f"{usual}{summary.query_tokens:,} query tokens in all{rows}",
         ),
         acceptance,
+        *([Fact("Output", report.fidelity.capitalize(), report.truth)] if report.truth else []),
     ]
 
 
-def _passes(summary: Summary, drafted: int, baseline: Summary | None) -> Fact:
+def _passes(report: RunReport) -> Fact:
     """Return the forward passes; with a drafter, those of the target, and the drafter's as a note."""
-    target_passes = summary.forwards - drafted
-    note = f"for {summary.tokens} tokens"
-    if baseline is not None:
-        ratio = baseline.forwards / target_passes if target_passes else None
-        note = f"{_times(ratio, 'fewer', 'more')}; ordinary: {baseline.forwards}"
+    tokens, drafted = report.trace.summary.tokens, report.draft_passes
+    note = f"for {counted(tokens, 'token')}"
+    if report.base is not None:
+        base = report.base.summary
+        other = "" if base.tokens == tokens else f" for {base.tokens}"
+        note += f"; ordinary: {RunReport(report.base).passes:,}{other}"
     if not drafted:
-        return Fact("Forward passes (NFE)", f"{target_passes}", note)
-    return Fact("Target passes", f"{target_passes}", f"{note}; and {drafted} of the drafter")
-
-
-def _times(ratio: float | None, more: str, less: str, digits: int = 2) -> str:
-    if not ratio:
-        return "not comparable"
-    return f"{ratio:.{digits}f} × {more}" if ratio >= 1 else f"{1 / ratio:.{digits}f} × {less}"
+        return Fact("Forward passes (NFE)", f"{report.passes}", note)
+    return Fact("Target passes", f"{report.passes}", f"{note}; and {drafted} of the drafter")
 
 
 def _seconds(seconds: float) -> str:
@@ -93,7 +87,7 @@ def explain_speed(traces: Sequence[Trace]) -> dict[str, str]:
     accepted = "" if costs.acceptance is None else f"{costs.acceptance:.0%} of verified drafts were accepted"
     free = "they come with verification and cost no pass of their own."
     return {
-        "In all": f"{costs.speed:.2f} times as fast as ordinary decoding; one run of each on this machine.",
+        "In all": f"{times(costs.speed)} times as fast as ordinary decoding; one run of each on this machine.",
         "Verification": f"a pass of the target {looks} and {price}.",
         "Drafts": drafting if costs.draft_passes else free,
         "Tokens": f"{costs.tokens_per_target_pass:.2f} for every target pass; {accepted or 'no draft was verified'}.",

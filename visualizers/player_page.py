@@ -7,6 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from analysis.run_report import report_messages
 from analysis.summary_text import summary_text
 from traces.io import dumps
 from traces.schema import Trace
@@ -44,6 +45,7 @@ def standalone(traces: Sequence[Trace], title: str, *, after: str = "") -> str:
         after=sums + after,
         data=inert(json.dumps(player.data(), separators=(",", ":"))),
         traces=inert("[" + ",".join(dumps(trace).decode() for trace in played) + "]"),
+        reports=inert(json.dumps(report_messages(traces))),
         script=player.script(),
     )
     return document(title, content, player.style())

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import gradio as gr
 
-from analysis.seeds import target_forwards
+from analysis.run_report import times
 from demo.components.widgets import Card, card_grid, chosen_index, notice, notice_box
-from demo.jobs.recordings import Recording, deviation_of
+from demo.jobs.recordings import Recording
 from engines.methods import METHODS
 from engines.settings import ConfigError
 
@@ -55,17 +55,7 @@ def _card(entry: Recording) -> Card:
 
 
 def badge(entry: Recording) -> str:
-    """Return the badge of a recording: how many passes it saved, and whether it is lossless."""
-    accelerated = entry.traces[-1]
-    exact = "exact" if accelerated.method in METHODS and not deviation_of(accelerated) else "approximate"
-    if len(entry.traces) < 2 or not all(trace.summary.complete for trace in entry.traces):
-        return exact
-    baseline, accelerated_forwards = target_forwards(entry.traces[0]), max(target_forwards(accelerated), 1)
-    if baseline == accelerated_forwards:
-        return f"as many target passes, {exact}"
-    saved = (
-        f"{baseline / accelerated_forwards:.1f} × fewer target passes"
-        if baseline > accelerated_forwards
-        else f"{accelerated_forwards / baseline:.1f} × more target passes"
-    )
-    return f"{saved}, {exact}"
+    """Return the badge of a recording: how fast it was, and whether it is exact."""
+    report = entry.report
+    ratio = report.time_ratio
+    return f"{times(ratio)} × as fast, {report.fidelity}" if ratio else report.fidelity

@@ -15,10 +15,12 @@ from typing import Any, Final
 
 import gradio as gr
 
+from analysis.run_report import report_messages
 from demo.jobs.live_run import LiveRuns, RaceStarted
 from demo.jobs.recordings import Pair, Recording, answers_to
 from demo.server.event_stream import ADDRESS, EventStream
 from demo.server.sessions import url
+from traces.schema import Trace
 from visualizers import player
 
 Message = dict[str, Any]
@@ -66,15 +68,16 @@ const begin = (name, { heads, answers }) => {
 const stand = (at) => at && (player.useClock(at.clock, at.on), player.jump(player.readingOf(at.now)));
 const act = {
   offer: ({ pairs, invite }) => { leave(); player.offer(pairs, invite); },
-  load: async ({ urls, address, placed, at }) => {
+  load: async ({ urls, reports, address, placed, at }) => {
     leave();
     called(address ?? '', placed);
-    await player.loadUrl(urls, { afresh: !placed, ...(address ? { loop: true, start: true, called: address } : {}) });
+    const options = address ? { loop: true, start: true, called: address } : {};
+    await player.loadUrl(urls, { reports, afresh: !placed, ...options });
     stand(at);
   },
-  compare: async ({ urls, on: wanted }) => {
+  compare: async ({ urls, reports, on: wanted }) => {
     leave();
-    await player.loadUrl(urls, { afresh: true });
+    await player.loadUrl(urls, { reports, afresh: true });
     if (wanted) player.useClock('computed', wanted);
   },
   live: ({ race: name, url }) => {
@@ -89,11 +92,11 @@ const act = {
     });
     hear('over', () => live.close());
   },
-  finish: async ({ race: name, urls, address, at }) => {
+  finish: async ({ race: name, urls, reports, address, at }) => {
     if (race !== name) player.clear();  // another thing is shown, or it was over before its first pass was told
     race = name;
     if (address) called(player.called = address);
-    await player.fetched(urls, (traces) => traces.forEach((trace, lane) => player.finish(lane, trace)));
+    await player.fetched(urls, (traces) => traces.forEach((trace, lane) => player.finish(lane, trace, reports[lane])));
     stand(at);
   },
   suppose: (answer) => player.suppose(answer),
@@ -149,23 +152,27 @@ def send(live: EventStream, message: RaceStarted | LiveRuns) -> None:
 
 
 def race_finished_message(
-    paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None
+    traces: Sequence[Trace],
+    paths: Sequence[Path],
+    name: str,
+    address: str = "",
+    at: Mapping[str, Any] | None = None,
 ) -> Message:
-    """Return the message that a race has finished, with its trace files, its link and the step to show."""
-    message = {"kind": "finish", "race": name, "urls": [url(path) for path in paths], "address": address}
+    """Return the message that a race has finished, with its traces, their files, its link and the step to show."""
+    message = {"kind": "finish", "race": name, **_runs(traces, paths), "address": address}
     return message | ({"at": dict(at)} if at else {})
 
 
-def traces_message(paths: Sequence[Path]) -> Message:
+def traces_message(traces: Sequence[Trace], paths: Sequence[Path]) -> Message:
     """The message to show finished traces."""
-    return {"kind": "load", "urls": [url(path) for path in paths]}
+    return {"kind": "load", **_runs(traces, paths)}
 
 
 def replayed(recording: Recording, placed: bool = False) -> Message:
     """The message to play a recording from its start, or to show it where the address is `placed`."""
     answers = answers_to(trace.prompt for trace in recording.traces)
-    urls = [url(path) for path in recording.paths]
-    message = {"kind": "load", "urls": urls, "address": recording.address, "placed": placed, "answers": answers}
+    runs = _runs(recording.traces, recording.paths)
+    message = {"kind": "load", **runs, "address": recording.address, "placed": placed, "answers": answers}
     return message | {"asked": secrets.token_hex(4)}  # Gradio does not send a value that equals the last one
 
 
@@ -174,14 +181,15 @@ def counterfactual_message(coin: float, path: Path) -> Message:
     return {"kind": "suppose", "coin": coin, "url": url(path)}
 
 
-def comparison_message(paths: Sequence[Path], on: str = "") -> Message:
+def comparison_message(traces: Sequence[Trace], paths: Sequence[Path], on: str = "") -> Message:
     """Return the message to show up to six finished traces together; without traces the player is emptied.
 
     Args:
-        paths: Trace files.
+        traces: The runs; all are compared with the first.
+        paths: Their files.
         on: Hardware for which times are computed, as written in links.
     """
-    return {"kind": "compare", "urls": [url(path) for path in paths], "on": on}
+    return {"kind": "compare", **_runs(traces, paths), "on": on}
 
 
 def recorded_pairs_message(pairs: Sequence[Pair], invite: str = "") -> Message | None:
@@ -189,13 +197,15 @@ def recorded_pairs_message(pairs: Sequence[Pair], invite: str = "") -> Message |
     chips = [
         {
             "name": _CHIPS.get(pair.kind, pair.kind),
-            "urls": [url(path) for path in pair.recording.paths],
+            **_runs(pair.recording.traces, pair.recording.paths),
             "called": pair.recording.address,
-            "truth": pair.truth,
-            "why": pair.why,
-            "exact": pair.exact,
         }
         for pair in pairs
     ]
     answers = answers_to(trace.prompt for pair in pairs for trace in pair.recording.traces)
     return {"kind": "offer", "pairs": chips, "invite": invite, "answers": answers} if chips else None
+
+
+def _runs(traces: Sequence[Trace], paths: Sequence[Path]) -> Message:
+    """Return where the browser fetches traces, and what is said of them."""
+    return {"urls": [url(path) for path in paths], "reports": report_messages(traces)}

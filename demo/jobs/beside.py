@@ -34,7 +34,16 @@ _NUMBERS: Final[Mapping[str, Number]] = {
     "Seconds": seconds,
     _SAVED: lambda trace: 100 * choices.saved if (choices := oracle_savings(trace)) else None,
 }
-_RATIOS: Final = {"Times fewer target passes": target_forwards, "Times as fast": seconds}
+
+
+def _per_token(of: Number) -> Number:
+    """Return a number for every token, as runs may differ in length."""
+    return lambda trace: (
+        value / trace.summary.tokens if trace.summary.tokens and (value := of(trace)) is not None else None
+    )
+
+
+_RATIOS: Final = {"Times the tokens per target pass": _per_token(target_forwards), "Times as fast": _per_token(seconds)}
 """Columns given as the baseline's value divided by the run's."""
 
 
@@ -122,7 +131,7 @@ def _columns(traces: Sequence[Trace], machine: Machine | None) -> Columns:
     note = f" Computed, not measured: {device}, {machine.engine.name}, {networks}, batch {machine.batch}."
     note = " ".join([note, *notes])
     named = {f"Seconds, computed for {device}": computed}
-    return {**_NUMBERS, **named}, {**_RATIOS, "Times as fast, computed": computed}, note
+    return {**_NUMBERS, **named}, {**_RATIOS, "Times as fast, computed": _per_token(computed)}, note
 
 
 def _groups(traces: Sequence[Trace]) -> list[Group]:

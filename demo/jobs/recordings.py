@@ -15,16 +15,16 @@ from textwrap import shorten
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
+from analysis.run_report import RunReport, run_reports
 from engines.methods import METHODS, SHARED
 from engines.models.bundled import tally
 from engines.runtime.driver import Run
 from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError, make_config, settings
+from engines.settings import settings
 from traces import TraceError, read, write
 from traces.files import ROOT
 from traces.labels import is_baseline, method_name
 from traces.schema import Trace
-from traces.stats import draft_forwards
 
 FOLDER: Final = ROOT / "assets" / "traces"
 LIST: Final = "gallery.json"
@@ -46,6 +46,11 @@ class Recording(NamedTuple):
     traces: tuple[Trace, ...]
     first: bool = False
     """Whether the first screen shows it, whatever others gain."""
+
+    @property
+    def report(self) -> RunReport:
+        """The report of the last run, compared with its baseline if there is one."""
+        return run_reports(self.traces)[-1]
 
     @property
     def address(self) -> str:
@@ -143,35 +148,22 @@ def _baseline_of(trace: Trace, among: Sequence[tuple[Path, Trace]]) -> list[tupl
 
 
 def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) -> Recording:
-    trace = entries[-1][1]
+    traces = tuple(trace for _, trace in entries)
+    trace = traces[-1]
     prompt = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
-    drafted = draft_forwards(trace.steps)
-    passes = f"{trace.summary.forwards - drafted} {'target' if drafted else 'forward'} passes"
-    note = [prompt or trace.model.title or trace.model.id, passes]
-    if len(entries) > 1:
-        note[1] += f" instead of {entries[0][1].summary.forwards}"
     return Recording(
         method=trace.method,
         title=entry.get("title", method_name(trace)),
         about=entry.get("about", ""),
-        note=", ".join(note),
+        note=f"{prompt or trace.model.title or trace.model.id}, {run_reports(traces)[-1].counts()}",
         paths=tuple(path for path, _ in entries),
-        traces=tuple(trace for _, trace in entries),
+        traces=traces,
         first=entry.get("first", False),
     )
 
 
 KINDS: Final = ("text", "picture", "video", "continuous")
 """Kinds of output, in the order in which they are offered."""
-_EXACT: Final = (
-    "A draft is accepted with just the probability that makes the tokens follow the model's own distribution, and a "
-    "rejected one is drawn again from the residual. So nothing is lost by drafting: both runs are draws from one "
-    "distribution. Their random numbers differ, and so the outcome may. Learn has the formulas."
-)
-_SAME: Final = (
-    "Both runs pick by the same rule and the same random numbers at every position, and a draft is accepted only if it "
-    "is the token picked there. So drafting changes the number of passes, and nothing else. Learn has the rule."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +173,6 @@ class Pair:
     kind: str
     """One of `KINDS`."""
     recording: Recording
-    truth: str
-    """A clause about what the second run shares with the first."""
-    why: str
-    exact: bool = True
-    """Whether the second run follows the distribution of the first."""
 
 
 def pairs(among: Sequence[Recording]) -> tuple[Pair, ...]:
@@ -193,7 +180,7 @@ def pairs(among: Sequence[Recording]) -> tuple[Pair, ...]:
     last = [(one, one.traces[-1]) for one in among if len(one.traces) > 1 and one.method in METHODS]
     fit = [one for one, trace in last if trace.summary.complete and trace.summary.judged]
     by_kind = {kind: [one for one in fit if kind_of(one.traces[-1]) == kind] for kind in KINDS}
-    return tuple(_pair(kind, max(ones, key=_merit)) for kind, ones in by_kind.items() if ones)
+    return tuple(Pair(kind, max(ones, key=_merit)) for kind, ones in by_kind.items() if ones)
 
 
 def kind_of(trace: Trace) -> str:
@@ -207,22 +194,5 @@ def _merit(one: Recording) -> tuple[bool, bool, bool, float]:
     """Runs that take fewer passes come first, among others those that are exact; then what a pass accepts counts."""
     baseline, accelerated = one.traces[0].summary, one.traces[-1].summary
     fewer = accelerated.forwards < baseline.forwards
-    return one.first, fewer, fewer or not deviation_of(one.traces[-1]), accelerated.accepted / accelerated.forwards
-
-
-def _pair(kind: str, one: Recording) -> Pair:
-    baseline, accelerated = one.traces[0], one.traces[-1]
-    if deviation := deviation_of(accelerated):
-        return Pair(kind, one, "Not the model's own distribution", deviation, exact=False)
-    if baseline.output.tokens == accelerated.output.tokens:
-        return Pair(kind, one, "The same tokens", _SAME)
-    return Pair(kind, one, "Same distribution, another draw", _EXACT)
-
-
-def deviation_of(trace: Trace) -> str:
-    """How the distribution of a run differs from ordinary decoding's; empty where it does not."""
-    method, values = METHODS[trace.method], dict[str, Any](trace.config)
-    try:
-        return method.deviation(make_config(method.config, values))
-    except ConfigError:
-        return "This run was recorded under settings that are no longer there."
+    exact = one.report.fidelity == "exact"
+    return one.first, fewer, fewer or exact, accelerated.accepted / accelerated.forwards

@@ -306,7 +306,7 @@ class ComparePage:
             self.set: drawn,
             self.box: chips(self.recorded, tray),
             self.problem: notice("info", words) if words else {},
-            self.viewer: gr.update(value=comparison_message(runs.paths, values[self.on]), visible=bool(traces)),
+            self.viewer: gr.update(value=comparison_message(traces, runs.paths, values[self.on]), visible=bool(traces)),
             self.costs: comparison_table(traces, parse_machine(values[self.on])),
             self.export: gr.update(visible=bool(traces)),
             **self.out.cleared(),

@@ -253,7 +253,7 @@ class WatchPage:
                     address = run_link(requests[-1], compared=len(requests) > 1)
                     at = opening.at if opening and opening.request == requests[-1] else None
                     shown = visitor.keep(message.traces, "your last run")
-                    viewer = race_finished_message(shown.paths, live.name, address, at)
+                    viewer = race_finished_message(message.traces, shown.paths, live.name, address, at)
                     yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
                     continue
                 send(live, message)
@@ -327,7 +327,7 @@ class WatchPage:
         if trace is None:
             return message
         shown = self.site.visitor(request).keep([trace], "the file you opened")
-        return {**message, self.viewer: traces_message(shown.paths), **self._about([trace], shown)}
+        return {**message, self.viewer: traces_message([trace], shown.paths), **self._about([trace], shown)}
 
     def _about(self, traces: Sequence[Trace], shown: CurrentTraces) -> Update:
         """Return updates for the description of finished runs, and for the form that requests them."""

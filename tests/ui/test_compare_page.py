@@ -50,7 +50,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
     page.wait_for_function(f"{COMPARED}?.lanes.length === 2")
     assert page.evaluate(NUM_TICKS_DURING_REDRAW) == 3  # an earlier answer takes no tick back
     page.wait_for_function(f"{COMPARED}.lanes.map(({{ finals }}) => finals).join() === '256,256,256'")
-    verdict = page.locator("#compare-viewer .ds-lead", has_text="than Ordinary decoding")
+    verdict = page.locator("#compare-viewer .ds-lead", has_text="as ordinary decoding")
     expect(verdict).to_have_count(2)  # regardless of the order of selection
     page.locator("#compare-viewer .ds-slider").focus()
     page.keyboard.press("Home")

@@ -15,6 +15,7 @@ from support.handmade import make, step
 
 from analysis.break_even import acceptance_for, break_even_analysis
 from analysis.explain import explain_speed, run_metrics
+from analysis.run_report import times
 from analysis.shipped_results import measured
 from benchmarks._toy_runs import decode_toy_raster
 from demo.app import build
@@ -50,7 +51,7 @@ def test_acceptance_without_drafts_and_times_that_were_measured_once_say_so() ->
     assert facts(base)["Decoding time"] == ("1.2 s", "one run on this machine")
     figure, note = facts(base, accelerated)["Decoding time"]
     assert figure == "12 s"
-    assert note == "10.0 × slower; ordinary: 1.2 s; one run of each on this machine"
+    assert note == "0.10 times as fast per token; ordinary: 1.2 s; one run of each on this machine"
 
 
 @pytest.mark.slow
@@ -77,10 +78,13 @@ def test_a_drafter_is_counted_apart_and_whether_it_pays_is_said() -> None:
     metrics = run_metrics([base, trace])
     assert [fact.label for fact in metrics][:2] == ["Target passes", "Decoding time"]
     assert metrics[0].figure == str(target)
-    assert metrics[0].note == f"4.00 × fewer; ordinary: {4 * target}; and {drafted} of the drafter"
-    assert metrics[1].note.endswith("where drafting pays")
+    tokens = trace.summary.tokens
+    ordinary = 4 * target - drafted
+    assert metrics[0].note == f"for {tokens} tokens; ordinary: {ordinary}; and {drafted} of the drafter"
+    assert metrics[1].note.startswith("2.0 times as fast per token")
+    assert metrics[2].note.startswith(f"ordinary: {tokens / ordinary:.2f}; ")
     slow = replace(base, summary=replace(base.summary, seconds=trace.summary.seconds / 2))
-    assert run_metrics([slow, trace])[1].note.endswith("where drafting does not pay")
+    assert run_metrics([slow, trace])[1].note.startswith("0.50 times as fast per token")
 
 
 def test_stop_is_there_while_something_is_under_way() -> None:
@@ -150,7 +154,7 @@ def test_costs_are_in_ordinary_passes_and_add_up_to_the_speed() -> None:
 
 def test_the_reasons_are_told_in_words() -> None:
     reasons = explain_speed([ordinary(), drafted()])
-    assert reasons["In all"].startswith("1.15 times as fast as ordinary decoding")
+    assert reasons["In all"].startswith("1.2 times as fast as ordinary decoding")
     assert reasons["Verification"] == (
         "a pass of the target looks at 3.0 tokens instead of 1.0 and costs 2.00 ordinary passes: 0.67 for each token."
     )
@@ -176,12 +180,13 @@ def test_what_cannot_be_compared_is_said() -> None:
 
 def test_the_outcome_says_what_the_summaries_say() -> None:
     ordinary, coupled = decode_toy_raster("ar"), decode_toy_raster("scd", window=16)
-    passes, time, rate, acceptance = run_metrics([ordinary, coupled])
+    passes, time, rate, acceptance, output = run_metrics([ordinary, coupled])
     assert passes.figure == str(coupled.summary.forwards)
-    ratio = ordinary.summary.forwards / coupled.summary.forwards
-    assert passes.note == f"{ratio:.2f} × fewer; ordinary: {ordinary.summary.forwards}"
+    assert passes.note == f"for 256 tokens; ordinary: {ordinary.summary.forwards}"
+    assert (output.figure, output.note) == ("Exact", "another draw of the same distribution")
     assert time.figure == f"{coupled.summary.seconds:.2g} s"
-    assert ("faster" in time.note) == (coupled.summary.seconds < ordinary.summary.seconds)
+    ratio = ordinary.summary.seconds / coupled.summary.seconds
+    assert time.note.startswith(f"{times(ratio)} times as fast per token")
     assert rate.figure == f"{coupled.summary.tokens_per_forward:.2f}"
     summary = coupled.summary
     assert summary.drafts and summary.drafts > summary.judged

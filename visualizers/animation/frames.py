@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont
 
+from analysis.run_report import run_reports
 from traces.labels import labels
 from traces.replay import PENDING, CanvasReplay, CanvasState, Outcome, canvas_size, position_updates
 from traces.schema import Fate, Trace
@@ -316,15 +317,11 @@ class Film:
         return f"A frame is {self._look.passes_per_frame} {passes} of every run."
 
     def _comparison(self) -> str:
-        """Return how the last run compares with the first; empty if they cannot be compared."""
-        first, last = self._traces[0].summary, self._traces[-1].summary
-        if len(self._traces) == 1 or not (first.complete and last.complete and first.forwards and last.forwards):
-            return ""
-        gain = _times(first.forwards, last.forwards, "fewer passes", "more passes")
-        spent = self._ends[0][-1], self._ends[-1][-1]
-        if all(spent):
-            gain += f", {_times(*spent, 'faster', 'slower')}{self._computed}"
-        return f"{self._names[-1]}: {gain} than {self._names[0]}"
+        """Return what the last run gained over the first; empty if they cannot be compared."""
+        report = run_reports(self._traces)[-1]
+        first, last = (ends[-1] for ends in (self._ends[0], self._ends[-1]))
+        headline = report.headline(self._names[0], (first, last) if self._look.machine and first and last else None)
+        return f"{self._names[-1]}: {headline[:1].lower()}{headline[1:]}" if headline else ""
 
     def _write(self, image: Image.Image, at: tuple[float, float], text: str, size: float, width: float = 0) -> None:
         """Write a line of text, cut after `width` pixels; place and size are in units. Small text is muted."""
@@ -333,7 +330,3 @@ class Film:
         fitting = fitted_text(ascii_text(text[:_MAX_LETTERS]), size * self._unit, room)
         point = at[0] * self._unit, at[1] * self._unit
         ImageDraw.Draw(image).text(point, fitting, fill=color, font=_font(size * self._unit), anchor="ls")
-
-
-def _times(first: float, last: float, less: str, more: str) -> str:
-    return f"{first / last:.2f}x {less}" if first >= last else f"{last / first:.2f}x {more}"

@@ -1,4 +1,4 @@
-// One trace on the page: its outcome, its views, what is known about the chosen token, and a table of all passes.
+// One trace on the page: its report, its views, what is known about the chosen token, and a table of all passes.
 
 const MOST_TABLE_ROWS = 2000;
 const EARLIER_SHOWN = 3;
@@ -147,9 +147,9 @@ class Lane {
     this.time = make("span", {});
     const names = [[term("token", "tokens"), " final"], [term("pass", "forward passes")], [this.time]];
     this.figures = names.map(() => make("dd"));
-    const outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map((value, index) => make("div", {}, make("dt", {}, ...names[index]), value)));
+    const totals = make("dl", { class: "ds-outcome" }, ...this.figures.map((value, index) => make("div", {}, make("dt", {}, ...names[index]), value)));
     this.verdict = make("p", { class: "ds-lead" });
-    const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), outcome, this.verdict);
+    const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), totals, this.verdict);
     const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure));
     const side = make("div", { class: "ds-side" }, pass.figure, this.readout.node);
     this.node = make("section", { class: "ds-lane" }, head, ground, side, attention.figure, timeline.figure, this.table.node);
@@ -166,7 +166,8 @@ class Lane {
   }
 
   /** Take the whole trace, of the canvas that was announced: the drawing stays where it is. */
-  finish(trace) {
+  finish(trace, report) {
+    this.report = report;
     this.replay.replace(trace);
     this.picture.use(trace);
     this.clip.use(trace);

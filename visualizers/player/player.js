@@ -142,20 +142,20 @@ class Player {
     this.schedule();
   }
 
-  finish(index, trace) {
+  finish(index, trace, report = null) {
     const problem = problemOf(trace);
     if (problem) return this.fail(problem);
     if (!this.lanes[index]) this.begin(index, trace);
-    this.lanes[index].finish(trace);
+    this.lanes[index].finish(trace, report);
     this.compute();
     this.refresh();
     this.settleSoon();
   }
 
   /** Show a finished trace in a lane. */
-  show(index, trace) {
+  show(index, trace, report = null) {
     this.lanes[index] = new Lane(trace, this.theme, this.schedule, this.answers);
-    this.lanes[index].finish(trace);
+    this.lanes[index].finish(trace, report);
     this.compute();
   }
 
@@ -168,13 +168,14 @@ class Player {
 
   /**
    * Show finished traces, at the position named in the address or at the end. A `loop` starts at the beginning; with reduced
-   * motion it pauses at `start`, else near the middle. `called` is the traces' name in the address.
+   * motion it pauses at `start`, else near the middle. `called` is the traces' name in the address, `reports` what is said of
+   * each trace, as analysis/run_report.py has it.
    */
-  load(traces, { loop = false, start = false, afresh = false, called = "" } = {}) {
+  load(traces, { reports = [], loop = false, start = false, afresh = false, called = "" } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
     if (problem) return this.fail(problem);
     this.clear(called);
-    traces.forEach((trace, index) => this.show(index, trace));
+    traces.forEach((trace, index) => this.show(index, trace, reports[index]));
     this.now = this.extent();
     const placed = this.hash && !afresh && this.restore();
     this.refresh();
@@ -607,7 +608,7 @@ class Player {
       if (!seen.has(code)) return null;
       const chip = make("span", { class: "ds-chip" }, icon(fate.path, fate.filled));
       this.theme.dress(chip, code);
-      const name = fate.name.charAt(0).toUpperCase() + fate.name.slice(1);
+      const name = capital(fate.name);
       return make("li", {}, chip, term(fate.name, fate.name, `${name}: ${fate.meaning}.`));
     });
     this.key.replaceChildren(...items.filter(Boolean));
@@ -663,26 +664,19 @@ class Player {
     };
   }
 
-  /** At the end of a run, report whether its answer is wrong, and how it compares with the first. */
+  /** At the end of the runs, report whether an answer is wrong, and what the run gained over the first. */
   judge(lane, first) {
     const wrong = lane.wrongInWords();
-    const sentences = [wrong && `The answer is ${wrong}.`, first && !this.kept && this.comparison(first, lane)];
-    say(lane.verdict, sentences.filter(Boolean).join(" "));
+    const over = first && !this.kept && [first, lane].every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
+    say(lane.verdict, [wrong && `The answer is ${wrong}.`, over && this.comparison(first, lane)].filter(Boolean).join(" "));
   }
 
-  comparison(first, second) {
-    const runs = [first, second];
-    const over = runs.every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
-    const stopped = runs.some(({ replay }) => !replay.meta.summary?.complete);
-    const shorter = (clock) => first.replay.extent(clock) / second.replay.extent(clock);
-    const times = (ratio, less, more) => {
-      if (!Number.isFinite(ratio) || ratio === 0) return null;
-      return ratio >= 1 ? `${ratio.toFixed(2)}× ${less}` : `${(1 / ratio).toFixed(2)}× ${more}`;
-    };
-    const parts = [times(first.replay.length / second.replay.length, "fewer forward passes", "more forward passes"), times(shorter("milliseconds"), "faster", "slower")];
-    if (!over) return "";
-    const elsewhere = this.clock === "computed" ? ` Computed for ${this.controls.hardware.machine.device.name}: ${times(shorter("computed"), "faster", "slower")}.` : "";
-    return stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.label.replace(/^Ordinary/, "ordinary")}${elsewhere && `.${elsewhere}`}`;
+  comparison(first, { report, replay }) {
+    if ([first.replay, replay].some(({ meta }) => !meta.summary?.complete)) return "Not compared: a run was stopped.";
+    const each = (run) => run.extent("computed") / run.tokensIn(run.latest);
+    const ratio = each(first.replay) / each(replay);
+    const computed = this.clock === "computed" && Number.isFinite(ratio) ? `Computed for ${this.controls.hardware.machine.device.name}: ${inDigits(ratio)} times as fast.` : "";
+    return [report?.lead, report?.truth && `${capital(report.fidelity)}: ${report.truth}.`, computed].filter(Boolean).join(" ");
   }
 
   /** What is drawn now, for scripts and tests. */

@@ -31,7 +31,7 @@ class Race {
     this.node = make("div", { class: "ds-race" }, line, this.reason, choose);
   }
 
-  /** Offer pairs to choose from: `name`, `urls`, what the address calls it, and what is true of the second run, `truth` and `why`. */
+  /** Offer pairs to choose from: `name`, `urls`, what is said of the runs, `reports`, and what the address calls it. */
   offer(pairs, invite = "") {
     this.pairs = pairs;
     this.invite.textContent = invite;
@@ -47,7 +47,7 @@ class Race {
     this.chosen = index;
     await player.fetched(pair.urls, (traces) => {
       if (this.chosen !== index || player.gone()) return;
-      player.load(traces, { loop: true, afresh: asked, called: pair.called });
+      player.load(traces, { reports: pair.reports, loop: true, afresh: asked, called: pair.called });
       if (asked) player.emit("chosen", { index });
     });
   }
@@ -122,9 +122,9 @@ class Race {
       mark(this.sentence);
     }
     this.back.hidden = !this.player.kept;
-    const truth = finished && !supposed && this.pair?.why;
-    say(this.truth, truth ? `${this.pair.exact ? "Exact" : this.pair.truth}:` : "");
-    say(this.reason, this.pair?.why ?? "");
+    const { fidelity, truth, reason } = (finished && !supposed && lane.report) || {};
+    say(this.truth, truth ? `${capital(fidelity)}, ${truth}:` : "");
+    say(this.reason, reason ?? "");
     this.why.hidden = !truth;
     if (!truth) this.explain(false);
     const { prompt, model } = lane.replay.meta;
@@ -141,15 +141,12 @@ function headlineOf(replay) {
   return most > 1 ? `Reveal several ${units} in one pass.` : `One ${unitOf(replay)} a pass, the ordinary way.`;
 }
 
-  /** At the end of one of two whole runs: what it took, compared with the other. Null before. */
+/** Once one of two whole runs is over: what the second gained. Null before. */
 function finishInWords([first, second]) {
-  if (!second || ![first, second].every(({ replay }) => replay.complete && replay.meta.summary?.complete)) return null;
-  const over = ({ scene, replay }) => scene?.count === replay.length;
-  const [usual, made] = [first, second].map(({ replay }) => replay.extent("passes"));
-  const [wrong, { length, drafts }] = [second.wrongInWords(), second.replay];
-  if (over(second) && made < usual) return `${counted(length - drafts, drafts ? "target pass" : "pass")} instead of ${formatInteger(first.replay.length)}${wrong && `, but the answer is ${wrong}`}.`;
-  if (over(first) && made >= usual) return "Speculation did not pay here.";
-  return null;
+  const headline = second?.report?.headline;
+  if (!headline || ![first, second].some(({ scene, replay }) => scene?.count === replay.length)) return null;
+  const wrong = second.wrongInWords();
+  return wrong ? `${headline.slice(0, -1)}, but the answer is ${wrong}.` : headline;
 }
 
 function counted(count, what) {

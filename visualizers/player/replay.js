@@ -403,6 +403,15 @@ function meanOf(values) {
 }
 
 /** A number rounded to an integer, thousands set apart. */
+/** A ratio with two digits, as `times` of analysis/run_report.py has it. */
+function inDigits(ratio) {
+  return ratio.toFixed(ratio >= 9.95 ? 0 : ratio >= 0.995 ? 1 : 2);
+}
+
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 function formatInteger(value) {
   return Math.round(value).toLocaleString("en");
 }

@@ -415,7 +415,7 @@ class Stage {
     if (named) this.drawFrames();
   }
 
-  /** The outcome of each patch, last. */
+  /** The report of each patch, last. */
   drawFates() {
     const { context, size: { left, top, own }, lane: { picture, scene } } = this;
     context.save();
@@ -543,17 +543,14 @@ class Stage {
     this.coin.setAttribute("aria-valuetext", `uniform draw ${figure(verdict.coin)}: ${caption.join(" ")}`);
   }
 
-  /** What the whole run took, compared with the other. */
+  /** What the whole run took, compared with the other, and whether the output is exact. */
   fillCard() {
     const { lane, replay, other, player } = this;
-    const own = replay.drafts ? ` (drafter: ${replay.drafts})` : "";
-    const facts = [[formatInteger(replay.length - replay.drafts), `${replay.drafts ? "target " : ""}passes${other ? `, not ${formatInteger(other.replay.length)}` : ""}${own}`]];
-    const [usual, made] = [other?.replay, replay].map((run) => run?.meta.summary?.seconds / run?.tokensIn(run.latest));
-    if (!player.kept && usual / made > 0 && Number.isFinite(usual / made)) facts.push([`${Math.max(usual / made, made / usual).toFixed(1)}×`, `${usual < made ? "slower" : "faster"} per token, measured`]);
-    if (lane.wrong) facts.push(["Wrong", lane.wrong.replace(/^wrong:? /, "")]);
-    else if (player.race.pair?.exact && !player.kept) facts.push(["Exact", player.race.pair.truth]);
     const whole = replay.whole && (!other || other.replay.whole);
-    this.card.replaceChildren(...(whole ? facts : []).map(([fact, about]) => make("div", {}, make("dt", {}, about), make("dd", {}, fact))));
+    const supposed = [[formatInteger(replay.length - replay.drafts), "passes"]];
+    const facts = !whole ? [] : player.kept ? supposed : (lane.report?.card ?? []);
+    const shown = lane.wrong ? [...facts.filter(([fact]) => fact !== "Exact"), ["Wrong", lane.wrong.replace(/^wrong:? /, "")]] : facts;
+    this.card.replaceChildren(...shown.map(([fact, about]) => make("div", {}, make("dt", {}, about), make("dd", {}, fact))));
   }
 
   /** Change the uniform draw in the pass that is shown, until the clock moves. */

@@ -27,7 +27,7 @@ def test_the_page_holds_the_traces_as_they_are_and_refers_to_nothing_outside() -
     assert "default-src &#x27;none&#x27;" in html
     html = standalone([written()], HOSTILE)
     assert HOSTILE not in html and "<img" not in html
-    assert html.count("<script") == html.count("</script>") == 3
+    assert html.count("<script") == html.count("</script>") == 4
     with pytest.raises(ValueError, match=r"^traces: a page needs at least one trace"):
         standalone([], "Nothing")
 

@@ -186,7 +186,7 @@ class TestSeeds:
         assert baseline["Run"] == "Ordinary decoding, 3 seeds (baseline)" and alone["Run"] == "MC-SJD, 3 seeds"
         assert alone["Target passes"] == f"{fmean(passes):.3g} ± {stdev(passes) / sqrt(3):.2g}"
         ratios = [a / b for a, b in paired_by_seed(ordinary, accelerated, target_forwards).values()]
-        assert alone["Times fewer target passes"] == str(estimate(ratios))
+        assert alone["Times the tokens per target pass"] == str(estimate(ratios))
         assert table["more"].startswith("Baseline: ordinary decoding, 3 seeds. ")
         assert table["more"].endswith(" Of several seeds, means ± standard errors.")
         rows = list(csv.DictReader(io.StringIO(table["files"]["runs.csv"])))

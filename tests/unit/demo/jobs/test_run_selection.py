@@ -122,7 +122,7 @@ def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Pa
     assert rows[2]["command"] == command(replace(LONG, prompt="=1+1 & [b]|c"))
     assert rows[2]["baseline"] == "Ordinary decoding"
     ratio = ORDINARY.summary.forwards / SHORT.summary.forwards
-    assert float(rows[0]["times_fewer_target_passes"]) == pytest.approx(ratio)
+    assert float(rows[0]["times_the_tokens_per_target_pass"]) == pytest.approx(ratio)
     best = oracle_savings(SHORT)
     assert best and float(rows[0]["saved_at_best_percent"]) == pytest.approx(100 * best.saved)
     assert rows[1]["saved_at_best_percent"] == ""
@@ -135,10 +135,6 @@ def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Pa
     update = page.show(parts.values(tray=RunSelection(), wanted=()) | {page.site.shown: shown}, MINE)
     assert len(update[page.tray].chosen) == 2 and update[page.costs]["rows"][0][0].endswith("(baseline)")
     assert [trace.method for trace in update[page.set].traces()] == ["ar", "scd"]
-    assert (
-        page.show(parts.values(tray=RunSelection(), wanted=("scd",)) | {page.site.shown: shown}, MINE)[page.tray].chosen
-        == ()
-    )
 
 
 def test_the_table_has_seconds_computed_for_the_hardware_that_is_chosen(parts: Parts, page: ComparePage) -> None:
