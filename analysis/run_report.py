@@ -17,7 +17,7 @@ from traces.stats import draft_forwards
 Fidelity = Literal["exact", "lossy", "unknown"]
 """Whether a run follows the distribution of ordinary decoding."""
 EVEN: Final = 1.05
-"""Ratios up to this, and down to its inverse, are called equal."""
+"""Ratios up to this, and down to its inverse, are called about equal."""
 _METHODS: Final = frozenset(method for method, _, _ in NAMES)
 _EXACT: Final = (
     "A draft is accepted with just the probability that makes the tokens follow the model's own distribution, and a "
@@ -134,7 +134,7 @@ class RunReport:
             return f"{counts[:1].upper()}{counts[1:]}{f'; compared with {than}' if than else ''}."
         if 1 / EVEN <= ratio <= EVEN:
             usual = "ordinary decoding" if is_baseline(self.base) else "the first run"
-            speed = f"As fast as {than or usual}"
+            speed = f"About as fast as {than or usual} ({times(ratio)} times)"
         else:
             fewer = "Fewer passes, but" if (self.pass_ratio or 1) > EVEN else "Only"
             speed = f"{f'{fewer} ' if ratio < 1 else ''}{times(ratio)} times as fast{f' as {than}' if than else ''}"

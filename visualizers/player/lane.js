@@ -161,6 +161,7 @@ class Lane {
   /** Take a step of a running decoder. Return whether it was new. */
   push(sequence, step) {
     if (!this.running || !this.replay.push(sequence, step)) return false;
+    this.live = true; // it was seen as it ran, so its letters stay as large as they are
     if (step.frame) this.picture.add(sequence + 1, step.frame);
     return true;
   }

@@ -123,7 +123,7 @@ class Race {
     }
     this.back.hidden = !this.player.kept;
     const { fidelity, truth, reason } = (finished && !supposed && lane.report) || {};
-    say(this.truth, truth ? `${capital(fidelity)}, ${truth}:` : "");
+    say(this.truth, truth ? `${capital(fidelity)}:` : "");
     say(this.reason, reason ?? "");
     this.why.hidden = !truth;
     if (!truth) this.explain(false);

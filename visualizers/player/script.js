@@ -52,6 +52,7 @@ class Script {
     this.cursor = { x: size.left, line: 0 };
     this.slots = this.isText ? (growsInRow(replay) ? null : this.textSlots()) : this.cells();
     replay.steps.forEach((step, index) => this.add(step, index));
+    if (this.isText && this.slots && replay.complete) this.close();
     if (replay.complete && this.passes.length) this.passes.at(-1).length += PASS_TIMES.card;
   }
 
@@ -84,7 +85,24 @@ class Script {
       });
     };
     const slots = lay(true);
-    return slots[Math.min(this.end, positions) - 1]?.line < this.size.lines ? slots : lay(false); // as much of the text at once as can be
+    this.breaks = slots[Math.min(this.end, positions) - 1]?.line < this.size.lines;
+    return this.breaks ? slots : lay(false); // as much of the text at once as can be
+  }
+
+  /** Where the words of a text with fixed positions stand once it is final: one after the other, as in any text. */
+  close() {
+    let cursor = { x: this.size.left, line: 0 };
+    for (const [, word] of [...this.standing].sort(([a], [b]) => a - b)) {
+      const { x, line, next } = this.flow(word.token, cursor, this.breaks);
+      word.closed = { x, line };
+      cursor = next;
+    }
+    this.closedTop = Math.max(0, cursor.line - this.size.lines + 1);
+  }
+
+  /** Whether every line of the text is in sight at any time, and ends where the text has it end. */
+  get fits() {
+    return this.breaks !== false && this.passes.every(({ top }) => top === 0);
   }
 
   /** A token as it is written: a sign to the machine smaller, a line break as an arrow. */

@@ -12,6 +12,8 @@ const CLIP_FRAME = 200;
 const MIDDLE = { least: 376, gap: 40 };
 /** Letters and lines of a text that is filled in by blocks, of those of other texts, so that more of it is seen at once. */
 const BLOCK_TEXT = 0.8;
+/** How much larger the letters of a finished text are, if all of it can be seen at once then; of longer texts not measured. */
+const LETTERS = { scales: [1.75, 1.6, 1.45, 1.3, 1.15], most: 200 };
 /** Most of the stage's width and height that a picture takes, and the share of it that the other run's takes, so that the card has room below. */
 const PICTURE_SHARES = { wide: [0.46, 1, 0.55], narrow: [0.45, 0.42, 1], clip: [0.68, 0.42, 0.42] };
 
@@ -47,10 +49,15 @@ class Stage {
     if (!this.shown || !width) return;
     const shape = STAGE_SHAPES.find(({ least }) => width >= least);
     this.isText = replay.grid.kind === "text";
-    this.size = { ...shape, width, height, right: width - shape.left, ...(this.isText ? this.textSize(shape, height) : this.pictureSize(shape, width, height)) };
     this.font = getComputedStyle(this.node).fontFamily;
     sized(this.canvas, width, height);
-    this.script = new Script(replay, this.ruler(this.size.size), this.size);
+    const known = this.isText && replay.complete && !this.lane.live && replay.positions <= LETTERS.most;
+    for (const scale of [...(known ? LETTERS.scales : []), 1]) {
+      const letters = { ...shape, size: shape.size * scale, line: shape.line * scale };
+      this.size = { ...shape, width, height, right: width - shape.left, ...(this.isText ? this.textSize(letters, height) : this.pictureSize(shape, width, height)) };
+      this.script = new Script(replay, this.ruler(this.size.size), this.size);
+      if (this.script.fits) break;
+    }
     this.node.style.setProperty("--ds-strip", `${this.size.strip}px`);
     this.node.style.setProperty("--ds-aside", `${this.size.aside}px`);
     this.node.classList.toggle("is-paired", Boolean(this.size.paired));
@@ -156,7 +163,10 @@ class Stage {
   explain({ offsetX: x, offsetY: y }) {
     const { size: { line }, drawn, lane, player } = this;
     const spans = (start, length, at) => at >= start && at < start + length;
-    const look = drawn?.words.find(({ word }) => spans(word.x, word.width, x) && spans(this.y(word.line, drawn.top), line, y));
+    const look = drawn?.words.find(({ word }) => {
+      const [left, upper] = this.where(word, drawn);
+      return spans(left, word.width, x) && spans(upper, line, y);
+    });
     if (!look) return;
     if (player.reading) player.controls.numbers.click();
     Object.assign(player, { position: look.word.position, pinned: true, chosenLane: lane });
@@ -166,14 +176,21 @@ class Stage {
   }
 
   /** Outline what the numbers explain. */
-  drawChosen({ words, top }) {
+  drawChosen(frame) {
+    const { words } = frame;
     const { position } = this.lane.scene;
     const chosen = this.player.reading || position === null ? null : words.find(({ word }) => word.position === position);
-    if (chosen) drawOutline(this.context, chosen.word.x, this.y(chosen.word.line, top), chosen.word.width, this.isText ? this.size.size * 1.24 : this.size.line);
+    if (chosen) drawOutline(this.context, ...this.where(chosen.word, frame), chosen.word.width, this.isText ? this.size.size * 1.24 : this.size.line);
   }
 
   y(line, top) {
     return this.size.top + (line - top) * this.size.line;
+  }
+
+  /** Where a word or patch stands; a text with fixed positions closes up at its end. */
+  where({ x, line, closed }, { top, ended }) {
+    if (!closed || !ended) return [x, this.y(line, top)];
+    return [mixed(x, closed.x, ended), mixed(this.y(line, top), this.y(closed.line, this.script.closedTop), ended)];
   }
 
   /** Write in letters of a size, bold where it is negative. */
@@ -182,8 +199,9 @@ class Stage {
   }
 
   /** Where a word or patch is drawn and how large: where it stands, or on its way there from the bar that it was drawn from. */
-  spot({ word, down, landed }, { top, place }) {
-    const [x, y] = [word.x, this.y(word.line, top) + down];
+  spot({ word, down, landed }, { top, ended, place }) {
+    const [x, standing] = this.where(word, { top, ended });
+    const y = standing + down;
     if (landed === 1 || !word.verdict) return [x, y, 1];
     const { columns, pick, moment } = word.verdict;
     const { share, p } = columns[pick] ?? { share: 0, p: 0 };
@@ -226,7 +244,8 @@ class Stage {
     const { word, kind, alpha, struck, landed, fresh } = look;
     const [x, y, grown] = this.spot(look, frame);
     const scale = grown * (word.sign ? SIGN_SIZE : 1);
-    context.globalAlpha = alpha * progress(word.line, frame.top - 1, frame.top);
+    const seen = (line, top) => progress(line, top - 1, top);
+    context.globalAlpha = alpha * mixed(seen(word.line, frame.top), word.closed ? seen(word.closed.line, this.script.closedTop) : 1, word.closed ? frame.ended : 0);
     const middle = y + size.size * 0.62;
     this.write(struck > 0 || fresh ? colors.emphasis : word.sign ? colors.muted : colors.text, word.text, x, middle, "left", size.size * scale);
     if (struck > 0) fillBox(context, colors.emphasis, x, middle, word.width * struck, 2.5);
@@ -521,7 +540,7 @@ class Stage {
 
   /** Caption, card and the position of the ball, and all of it in words. */
   say(frame) {
-    const { verdict, ended, caption, words, place, done } = frame;
+    const { verdict, ended, caption, place, done } = frame;
     const { size, player, replay, isText } = this;
     say(this.says, caption[0]);
     say(this.notes, caption[1]);
@@ -530,9 +549,8 @@ class Stage {
     Object.assign(this.caption.style, { transform: `translate(${Math.round(x)}px, calc(${y}px + ${lift}))`, width: `${room}px` });
     this.caption.style.visibility = ended ? "hidden" : "";
     Object.assign(this.card.style, { opacity: ended, visibility: ended ? "" : "hidden" });
-    const text = words.filter(({ kind, alpha }) => alpha > 0.9 && kind !== "rejected").map(({ word }) => word.text);
     const branches = frame.branches && !ended ? branchesInWords(frame.branches.branches) : "";
-    const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${[...caption, branches].filter(Boolean).join(" ")} ${isText ? `The text so far: ${text.join(" ")}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
+    const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${[...caption, branches].filter(Boolean).join(" ")} ${isText ? `The text so far: ${replay.textIn(replay.seek(done)).trim()}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
     if (this.canvas.ariaLabel !== label) this.canvas.setAttribute("aria-label", label);
     this.held = verdict?.seen === 1 && verdict.verdict.moment.ratioDecided && verdict.alpha === 1 ? verdict : null;
     this.coin.hidden = !this.held;

@@ -138,6 +138,35 @@ def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> N
         assert f"“{drawn}” is drawn from the residual." in str(figure.get_attribute("aria-label"))
 
 
+@pytest.mark.parametrize(
+    "names", [("ar-smollm2", "speculative-smollm2"), ("text-ordinary", "text-s2d2"), ("tally-ordinary", "tally-s2d2")]
+)
+def test_a_finished_text_closes_up_fills_the_stage_and_is_read_out_as_it_is(page: Page, names: tuple[str, str]) -> None:
+    traces = [recorded(name) for name in names]
+    opened(page, *traces)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    settle(page)
+    go(page, len(traces[1].steps))
+    label = str(page.locator(".ds-stage canvas").get_attribute("aria-label"))
+    words = (traces[1].output.text or "").partition("<")[0].split()  # before a sign that ends it
+    assert label.partition("The text so far: ")[2].split() == words
+    gaps, letters, fits = page.evaluate(
+        """() => {
+          const { stage, stage: { drawn, script } } = player;
+          const places = drawn.words.filter(({ word: { kind } }) => kind !== "rejected")
+            .sort((a, b) => a.word.position - b.word.position)
+            .map(({ word }) => [...stage.where(word, drawn), word.width]);
+          const pairs = places.slice(1).map((place, i) => [place, places[i]]).filter(([a, b]) => a[1] === b[1]);
+          const gaps = pairs.map(([[x], before]) => x - before[0] - before[2]);
+          return [gaps.map((gap) => gap / script.ruler(" ")), stage.size.size, script.fits];
+        }"""
+    )
+    assert min(gaps) > -0.1 and max(gaps) < 2.1  # words of a line neither overlap nor stand apart
+    usual = 28 if names[0] == "ar-smollm2" else 0.8 * 28
+    assert fits == (names[0] != "tally-ordinary")  # this one is too long to be larger
+    assert letters > 1.1 * usual if fits else letters == pytest.approx(usual)
+
+
 def test_drafts_arrive_translucent_and_turn_solid_under_the_bar(page: Page) -> None:
     trace = read(SPECULATIVE)
     opened(page, read(ORDINARY), trace)
