@@ -1,11 +1,12 @@
 """Layouts by which a diffusion language model verifies drafts that were made one after the other, in any order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from engines.diffusion_lm import masks
 from engines.diffusion_lm.block_sequence import BlockSequence, PassLayout
@@ -47,7 +48,40 @@ def _temporal(row: BlockSequence, drafts: Drafts, rope_copy: bool) -> PassLayout
     """[final tokens | D | M | masks that were not drafted], eq. 1. Final tokens and those masks see M, but not D."""
     drafted = drafts.position.tolist()
     left = [position for position in row.open.tolist() if position not in drafted]
-    return _copies(row, drafts, rope_copy, left, masks.temporal(len(drafted), len(_final(row)), len(left)))
+    layout = _copies(row, drafts, rope_copy, left, masks.temporal(len(drafted), len(_final(row)), len(left)))
+    return _read_to_the_left(layout, drafts, row.block.start) if row.task.shift else layout
+
+
+def _read_to_the_left(layout: PassLayout, drafts: Drafts, start: int) -> PassLayout:
+    """The layout for a right-shifted model, which reads the distribution of a draft at the token to its left.
+
+    That token has to look as it did when the draft was made. The last final token before the block and a draft made
+    just before the draft do; for any other, a copy that sees what the draft's mask copy sees is fed.
+    """
+    assert layout.seen is not None
+    order, seen = drafts.position.tolist(), layout.seen
+    read, copied, rows = list[int](), list[int](), list[Tensor]()
+    for k, position in enumerate(order):
+        if position == start:
+            read.append(-1)
+        elif k and order[k - 1] == position - 1:
+            read.append(layout.drafted - len(order) + k - 1)
+        else:
+            visible = seen[layout.read[k]].clone()
+            copied.append(int((visible & (layout.position == position - 1)).nonzero()[0]))
+            visible[copied[-1]] = False  # the copy stands there
+            read.append(len(seen) + len(rows))
+            rows.append(visible)
+    if rows:
+        seen = torch.cat([pad(seen, (0, len(rows))), torch.cat([torch.stack(rows), torch.eye(len(rows)) > 0], 1)])
+    return replace(
+        layout,
+        tokens=torch.cat([layout.tokens, layout.tokens[:, copied]], 1),
+        position=torch.cat([layout.position, layout.position[copied]]),
+        read=torch.tensor(read),
+        seen=seen,
+        drafted=len(seen),
+    )
 
 
 def _twofold(row: BlockSequence, drafts: Drafts, rope_copy: bool) -> PassLayout:
@@ -84,7 +118,7 @@ def _rows(row: BlockSequence, drafts: Drafts, _: bool) -> PassLayout:
     offsets = drafts.position - row.block.start
     for r in range(gamma):
         tokens[r, offsets[:r]] = drafts.token[:r]
-    return PassLayout(tokens=tokens, position=position, read=offsets, seen=None)
+    return PassLayout(tokens=tokens, position=position, read=offsets - int(row.task.shift), seen=None)
 
 
 LAYOUTS: Final = {"eq1": _temporal, "exact": _rows, "2L": _twofold}

@@ -112,10 +112,12 @@ class Pick:
 
 def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     """Draft and verify until the text is complete."""
-    if task.full or task.shift:
-        reads = "attends to the whole text" if task.full else "predicts a token at the position to its left"
-        raise ConfigError(f"model: simsd needs blocks whose tokens are read in place; this one {reads}, use blockwise.")
-    row, passes = BlockSequence(task, config.size), count()
+    if task.full:
+        raise ConfigError("model: simsd needs blocks, and this one attends to the whole text; use blockwise.")
+    if task.shift and (config.verifier == "2L" or not config.rope_copy):
+        setting = "verifier: '2L'" if config.verifier == "2L" else "rope_copy: false"
+        raise ConfigError(f"{setting} is for models whose tokens are read in place; set verifier=exact.")
+    row, passes = BlockSequence(task, config.size, carry=False), count()
     block, width = None, 0
     while not row.ended:
         if row.block != block:
@@ -145,7 +147,7 @@ def _draft(row: BlockSequence, ids: Tensor, open_: Tensor, pick: Pick) -> SubDec
     Positions are chosen by their distributions, not by the tokens drawn there: a choice that favours likely draws would
     make the token's distribution another than q.
     """
-    position, read = torch.arange(row.block.start, row.block.stop), open_ - row.block.start
+    position, read = torch.arange(row.block.start, row.block.stop), open_ - (row.block.start + row.task.shift)
     tokens = ids[None, row.block].clone()
     layout = PassLayout(tokens=tokens, position=position, read=read, seen=None, drafted=len(position))
     drafts = yield from _choose(row, row.request_layout(layout, "small_draft", "draft"), open_, pick)
@@ -155,11 +157,15 @@ def _draft(row: BlockSequence, ids: Tensor, open_: Tensor, pick: Pick) -> SubDec
 
 
 def _choose(row: BlockSequence, request: ForwardRequest, position: Tensor, pick: Pick) -> SubDecoder[list[Chosen]]:
-    """Ask, and put tokens at the positions whose distributions are surest, the surest first."""
+    """Ask, and put tokens at the positions whose distributions are surest, the surest first.
+
+    Before all comes a position that only the first pass after the block before predicts.
+    """
     probs = as_probs((yield request))
-    position, best = to_device(position, probs.device), probs.max(-1).values
+    carried, best = to_device(row.carried(position), probs.device), probs.max(-1).values
+    position, rank = to_device(position, probs.device), best.masked_fill(carried, torch.inf)
     surest = (
-        best.argmax()[None] if pick.max_count == 1 else best.argsort(descending=True, stable=True)[: pick.max_count]
+        rank.argmax()[None] if pick.max_count == 1 else rank.argsort(descending=True, stable=True)[: pick.max_count]
     )
     here, probs, count = position[surest], probs[surest], len(surest)
     accepted = best[surest] >= pick.config.draft_threshold

@@ -32,7 +32,13 @@ from engines.protocol import (
     Task,
 )
 from engines.runtime.environment import environment
-from engines.runtime.model_pair import PairSession, check_heads, check_prompt_compatibility
+from engines.runtime.model_pair import (
+    InPlaceSession,
+    PairSession,
+    check_heads,
+    check_prompt_compatibility,
+    reads_in_place,
+)
 from engines.runtime.recorder import LIKELY, MAX_TOP_K, PendingStep, StepRecorder
 from engines.runtime.stage_timer import Cuda, Host, StageTimer
 from engines.sampling.random_source import SeededRandom, UniformOverride, parse_seed
@@ -201,8 +207,11 @@ def open_session(jobs: Sequence[Job]) -> Session:
             draft.make_task(first.prompt, first.config),
         )
     if tasks[0].canvas.kind == "text" and draft is not first.model:
-        for job, task in zip(jobs, tasks, strict=True):
-            check_prompt_compatibility(first.model, draft, task, draft.make_task(job.prompt, job.config))
+        draft_tasks = [draft.make_task(job.prompt, job.config) for job in jobs]
+        for task, draft_task in zip(tasks, draft_tasks, strict=True):
+            check_prompt_compatibility(first.model, draft, task, draft_task)
+        if reads_in_place(tasks[0], draft_tasks[0]):
+            return _pair(first.model, session, draft, InPlaceSession(draft.open_session(tasks, guided)))
     return _pair(first.model, session, draft, draft.open_session(tasks, guided))
 
 

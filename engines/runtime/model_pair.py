@@ -42,16 +42,33 @@ class PairSession:
         return {sequence: replace(answer, value=answer.value.to(here)) for sequence, answer in answers.items()}
 
 
+class InPlaceSession:
+    """Session of a drafter whose tokens are read in place, for requests to a right-shifted model.
+
+    A distribution that would be read at the token to the left of a position is read at the mask there.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """Take a session of the drafter."""
+        self._session = session
+
+    def forward(self, requests: Mapping[int, Any], sampling: Any, lap: StageCallback) -> Mapping[int, ForwardResult]:
+        """Run one forward pass for the requesting sequences."""
+        moved = {i: replace(request, output_index=request.output_index + 1) for i, request in requests.items()}
+        return self._session.forward(moved, sampling, lap)
+
+
+def reads_in_place(task: Task, draft_task: Task) -> bool:
+    """Whether a drafter is read in place, and its target to the left."""
+    return isinstance(task, TextTask) and isinstance(draft_task, TextTask) and task.shift and not draft_task.shift
+
+
 def check_prompt_compatibility(target: Model, draft: Model, task: Task, draft_task: Task) -> None:
     """Raise ValueError if models of one vocabulary do not predict the same positions of the same text."""
     if not (isinstance(task, TextTask) and isinstance(draft_task, TextTask)):
         return
-    if (task.mask, task.shift, task.full, task.causal) != (
-        draft_task.mask,
-        draft_task.shift,
-        draft_task.full,
-        draft_task.causal,
-    ):
+    alike = (task.mask, task.full, task.causal) == (draft_task.mask, draft_task.full, draft_task.causal)
+    if not alike or (draft_task.shift and not task.shift):
         raise ValueError(
             f"drafter: {draft.card.id} is {_reads(draft_task)}, and {target.card.id} {_reads(task)}, so their "
             "distributions belong to different positions; give a drafter of the same kind, or set drafter=itself."

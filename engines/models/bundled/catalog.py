@@ -101,7 +101,7 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
             "smollm2, which draftscope model download smollm2 fetches; its adapter ships in assets/models",
             "Explain in two sentences why the sky is blue.",
             "Ask a question, or begin a text.",
-            form_defaults=(("block", "8"),),
+            form_defaults=(("block", "8"), ("simsd.drafter", "itself")),  # there is no smaller model of its kind
             base="smollm2",
             shifted=True,
         ),

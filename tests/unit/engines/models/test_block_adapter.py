@@ -71,7 +71,8 @@ def models(vocabulary: int = 4, seed: int = 0) -> tuple[BlockLM, CausalCheckpoin
 
 def job(method: str = "s2d2", prompt: str = "abda", vocabulary: int = 4, seed: int = 0, **values: Any) -> Job:
     config = METHODS[method].config(**{"length": 8, **values})
-    return Job(METHODS[method], models(vocabulary)[0], prompt, config, seed)
+    small = models(vocabulary, 7)[0] if method == "simsd" else None
+    return Job(METHODS[method], models(vocabulary)[0], prompt, config, seed, drafter=small)
 
 
 def test_masks_are_those_that_were_trained() -> None:
@@ -131,7 +132,7 @@ def law(prompt: str, vocabulary: int) -> Any:
 
 def error(method: str = "s2d2", **values: Any) -> float:
     """The largest error of the probability of a text, over all branches of runs on the networks."""
-    values = {"length": 3, "mode": "sample"} | ({"verdict": "ratio"} if method == "s2d2" else {}) | values
+    values = {"length": 3, "mode": "sample"} | ({"verdict": "ratio"} if method != "self-spec" else {}) | values
     one = job(method, "abca", 3, **values)
     after, sessions, length = law("abca", 3), list[Any](), one.config.length
 
@@ -186,3 +187,17 @@ def test_self_speculation_writes_the_greedy_text_in_fewer_passes() -> None:
         trace = finish(Job(METHODS["self-spec"], model, "abc", config, 0))
         assert trace.output.tokens == ordinary.output.tokens
         assert trace.summary.forwards <= 24 - trace.summary.accepted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("verifier", "block"), [("eq1", "1"), ("eq1", "2"), ("exact", "2")])
+def test_simsd_from_left_to_right_draws_the_base_models_distribution(verifier: str, block: str) -> None:
+    """In blocks of two the first token comes first, and real tokens attend to no mask: no draft reaches its verdict."""
+    assert error("simsd", verifier=verifier, block=block, gamma=int(block)) < CLOSE
+
+
+def test_simsd_drafts_with_the_same_adapter_and_verifies_several_tokens_in_a_pass() -> None:
+    trace = finish(job("simsd", vocabulary=8, length=24, block="4", draft_threshold=0.0, drafter="itself"))
+    drafts, verified = ([step for step in trace.steps if step.call.mode == mode] for mode in ("small_draft", "verify"))
+    assert trace.summary.complete and max(len(step.position) for step in drafts) > 1
+    assert len(verified) < 24 and trace.draft_model == trace.model
