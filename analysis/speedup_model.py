@@ -7,9 +7,10 @@ without a network of their own, looked up or left over from the last pass, cost 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
-from analysis.break_even import tokens_of
+from analysis.break_even import acceptance_for, tokens_of
 from analysis.hardware import (
     Bound,
     Device,
@@ -23,6 +24,11 @@ from analysis.hardware import (
 )
 
 MAX_DRAFTS: Final = 128
+WORTH: Final = 1.15
+"""Times as fast from which a speed-up is worth the second model and its memory."""
+_BATCHES: Final = tuple(2**power for power in range(13))
+_SHORT: Final = range(1, 17)
+"""Draft lengths among which the fastest of a batch is: it is shorter, the larger the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +90,22 @@ class SpeedupModel:
         """Resource on which a verification spends most of its time."""
         return self.verification.bound
 
+    @property
+    def break_even(self) -> float | None:
+        """Acceptance rate at which it is as fast as ordinary decoding; None if no rate suffices."""
+        return acceptance_for((self.verification.seconds + self.drafting) / self.baseline_pass.seconds, self.drafts)
+
+    def largest_batch(self, speed_up: float = WORTH) -> int | None:
+        """Return the largest batch that is still `speed_up` times as fast with its fastest draft length.
+
+        Args:
+            speed_up: Times as fast as ordinary decoding of the same batch.
+
+        Returns:
+            A power of two of at most 4,096 that fits the memory; None if no batch is as fast.
+        """
+        return _largest_batch(replace(self, drafts=1, batch=1), speed_up)
+
     def with_each(self, field: str, values: Iterable[Any]) -> list["SpeedupModel"]:
         """Return copies with every value of a field that fits the memory of the device."""
         plans = []
@@ -105,6 +127,14 @@ class SpeedupModel:
             noisy_tokens=steps * tokens * self.batch,
         )  # fmt: skip
         return pass_cost(self.device, size, self.engine, work)
+
+
+@lru_cache(maxsize=64)
+def _largest_batch(plan: SpeedupModel, speed_up: float) -> int | None:
+    for one in reversed(plan.with_each("batch", _BATCHES)):
+        if any(each.speed_up >= speed_up for each in one.with_each("drafts", _SHORT)):
+            return one.batch
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Speed-up calculator for other hardware: a form, one large answer and its curves. All values are computed."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ import gradio as gr
 
 from analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
 from analysis.shipped_results import drafted
-from analysis.speedup_model import MAX_DRAFTS, SpeedupModel
+from analysis.speedup_model import MAX_DRAFTS, WORTH, SpeedupModel
 from demo.components.context import AT_ONCE, LATEST, Site, Update
 from demo.components.figure import Panel
 from demo.components.widgets import chosen_index, component, data_table, notice, notice_box, table
@@ -36,6 +37,9 @@ _FIRST: Final = SpeedupModel(
     drafts=4,
 )
 """Initial values of the form."""
+
+
+_NO_ANSWER: Final = "# –\n\nThere is no answer for this plan."
 
 
 class CalculatorPanel:
@@ -100,12 +104,19 @@ class CalculatorPanel:
         return {**changed, **self.draw({**values, **changed}, request)}
 
     def draw(self, values: Update, request: gr.Request) -> Update:
-        """Compute and draw the answer, or show the problem and keep the last answer."""
+        """Compute and draw the answer, or show the problem in its place, and the devices that it could run on."""
         plan_values = {name: values[control] for name, control in self.fields.items()}
         try:
             plan = _plan(plan_values)
         except HardwareError as error:
-            return {self.problem: notice("error", str(error), "This cannot be computed.")}
+            return {
+                self.answer: _NO_ANSWER,
+                self.problem: notice("error", str(error), "This cannot be computed."),
+                self.devices: _other_devices(plan_values),
+                self.rows: {},
+                self.link: "",
+                **self.panel.hide("Nothing can be drawn for this plan."),
+            }
         figure = calculator_figure.draw(Calculation(plan, self.measured.get(values[self.pair]), reported_near(plan)))
         shown = self.panel.show(calculator_figure, figure, values[self.site.look], request)
         link = "" if plan == _FIRST else calculator_link(plan_values)
@@ -127,6 +138,17 @@ class CalculatorPanel:
         plan_fields = {"target": values.get("target"), "draft": values.get("draft"), "device": plan.device.name}
         plan_fields["engine"] = plan.engine.name
         return {self.fields[name]: plan_fields.get(name, getattr(plan, name)) for name in values}
+
+
+def _other_devices(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the curves of the devices on which a plan can run, if any, though the chosen one cannot."""
+    for device in DEVICES:
+        try:
+            plan = _plan({**values, "device": device})
+        except HardwareError:
+            continue
+        return curves_of(plan) | {"chosen": values["device"]}
+    return {"chosen": "", "curves": []}
 
 
 def _choice(label: str, names: Iterable[str], value: str, **more: Any) -> gr.Dropdown:
@@ -175,7 +197,7 @@ def rows(plan: SpeedupModel) -> dict[str, Any]:
 
 
 def description(plan: SpeedupModel) -> str:
-    """The answer in words, as Markdown."""
+    """The answer in words, as Markdown: the verdict with its range and limits, then what it consists of."""
     best, verification = plan.with_best_draft_length(), plan.verification
     drafts = "Drafts cost nothing" if plan.draft is None else f"Its {plan.drafts} drafts take {_time(plan.drafting)}"
     if best.speed_up <= 1:
@@ -184,13 +206,31 @@ def description(plan: SpeedupModel) -> str:
         advice = f"γ = {plan.drafts} is the fastest"
     else:
         advice = f"γ = {best.drafts} would be the fastest, {best.speed_up:.2f}×"
+    verdict = "Yes" if plan.speed_up >= WORTH else "Hardly" if plan.speed_up > 1 else "No"
     return (
-        f"# {plan.speed_up:.1f}×\n\n"
-        "as fast as ordinary decoding, **computed** from data sheets, not measured. "
+        f"# {verdict}: about {plan.speed_up:.1f}×\n\n"
+        f"as fast as ordinary decoding, **computed** from data sheets, not measured. {_range(plan)} {_limits(plan)}\n\n"
         f"A verification yields **{plan.tokens:.2f} tokens**, each "
         f"{_time(plan.baseline_pass.seconds)} of ordinary decoding, and takes {_time(verification.seconds)}. {drafts}. "
         f"A verification spends most of its time on {_BOUNDS[verification.bound]}. {advice}."
     )
+
+
+def _range(plan: SpeedupModel) -> str:
+    """Return how much depends on the acceptance rate."""
+    low, high = (replace(plan, acceptance=min(1.0, max(0.0, plan.acceptance + by))) for by in (-0.1, 0.1))
+    least = plan.break_even
+    even = "no acceptance rate breaks even" if least is None else f"it breaks even at {least:.0%}"
+    span = f"From {low.acceptance:.0%} to {high.acceptance:.0%} acceptance"
+    return f"{span} it is {low.speed_up:.1f}× to {high.speed_up:.1f}×; {even}."
+
+
+def _limits(plan: SpeedupModel) -> str:
+    """Return up to which batch it is worth it."""
+    largest = plan.largest_batch()
+    if largest is None:
+        return f"No batch is {WORTH:g}× as fast."
+    return f"With the fastest γ of each batch, {WORTH:g}× or more up to batch {largest:,}."
 
 
 def _time(seconds: float) -> str:
@@ -219,6 +259,7 @@ const curve = ({ speeds, best, pays_to: last }, { longest, most }) => {
 };
 const show = () => {
   const { chosen, curves = [], ...scale } = props.value ?? {};
+  if (!curves.length) return place.replaceChildren();
   const held = element.contains(document.activeElement);
   const one = (each, index) => {
     const radio = build('input', { type: 'radio', name: 'calculator-device', value: index });

@@ -13,7 +13,7 @@ from analysis.hardware import (
     SIZES,
     HardwareError,
 )
-from analysis.speedup_model import MAX_DRAFTS, SpeedupModel
+from analysis.speedup_model import MAX_DRAFTS, WORTH, SpeedupModel
 
 PLAN = SpeedupModel(
     device=DEVICES["H100"],
@@ -70,3 +70,16 @@ def test_drafts_of_a_diffusion_head_take_its_steps_one_by_one_and_a_verification
 def test_what_cannot_be_computed_is_refused(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(HardwareError, match=problem):
         replace(PLAN, **changes)
+
+
+def test_the_break_even_and_the_largest_batch_are_where_the_speed_up_crosses() -> None:
+    least = PLAN.break_even
+    assert least is not None
+    assert replace(PLAN, acceptance=least).speed_up == pytest.approx(1, abs=1e-6)
+    assert replace(PLAN, drafts=MAX_DRAFTS).break_even is None or replace(PLAN, acceptance=1).speed_up > 1
+    largest = PLAN.largest_batch()
+    if largest is not None:
+        assert replace(PLAN, batch=largest).with_best_draft_length().speed_up >= WORTH
+    beyond = [one for one in PLAN.with_each("batch", (2**k for k in range(13))) if one.batch > (largest or 0)]
+    assert all(one.with_best_draft_length().speed_up < WORTH for one in beyond)
+    assert PLAN.largest_batch(1e6) is None
