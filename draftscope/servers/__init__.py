@@ -1,0 +1,1 @@
+"""Other people's servers: requests to them, and what their answers say."""
