@@ -46,11 +46,11 @@ def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = Non
     return _section([(figure, figure.draw(traces, step=step)) for figure in figures], level=2)
 
 
-def page_of(drawn: Sequence[tuple[FigureText, go.Figure]]) -> str:
-    """Return a self-contained page of figures that are drawn already."""
-    return document(
-        ", ".join(figure.title for figure, _ in drawn), _section(drawn, level=1), "main { max-width: 1000px; }"
-    )
+def page_of(drawn: Sequence[tuple[FigureText, go.Figure]], *, before: str = "") -> str:
+    """Return a self-contained page of drawn figures; `before` is HTML with a heading, trusted as it is."""
+    figures = _section(drawn, level=2 if before else 1)
+    title = ", ".join(figure.title for figure, _ in drawn)
+    return document(title, f"{before}\n{figures}", "main { max-width: 1000px; }")
 
 
 def _section(drawn: Sequence[tuple[FigureText, go.Figure]], level: int) -> str:
