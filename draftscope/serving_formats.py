@@ -1,4 +1,4 @@
-"""What servers print, as objects: JSON responses whole and streamed, JSON lines of logs, and the text of `/metrics`."""
+"""Output of servers as objects: JSON responses whole and streamed, JSON lines of logs, and the text of `/metrics`."""
 
 import json
 import os
@@ -14,7 +14,7 @@ _SAMPLE: Final = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([^\s{}]+)(?:\s+
 """A line of the Prometheus text format: name, labels, value, and a time."""
 _LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _EVENT: Final = "data:"
-"""What a line with content begins with in a stream of server-sent events."""
+"""Beginning of a line with content in a stream of server-sent events."""
 _MAX_SHOWN: Final = 12
 """Keys in a message."""
 
