@@ -18,6 +18,7 @@ from traces.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from draftscope.calibration import calibrate
+    from draftscope.certificates.certificate import certify, write_certificate
     from draftscope.experiments import Arm, Experiment, JsonlStore, MemoryStore, ProblemSet, run_experiment
     from draftscope.experiments.bench import bench
     from draftscope.runner import methods, models, run, settings
@@ -35,6 +36,7 @@ __all__ = [
     "TraceWarning",
     "bench",
     "calibrate",
+    "certify",
     "figure",
     "figures",
     "from_llama_cpp",
@@ -50,6 +52,7 @@ __all__ = [
     "settings",
     "view",
     "write",
+    "write_certificate",
 ]
 
 _WITH_ENGINES: Final = {
@@ -58,6 +61,8 @@ _WITH_ENGINES: Final = {
     ),
     "bench": "draftscope.experiments.bench",
     "calibrate": "draftscope.calibration",
+    "certify": "draftscope.certificates.certificate",
+    "write_certificate": "draftscope.certificates.certificate",
     "methods": "draftscope.runner",
     "models": "draftscope.runner",
     "run": "draftscope.runner",

@@ -10,6 +10,8 @@ INVALID: Final = 1
 USAGE: Final = 2
 NO_MODEL: Final = 3
 """A model, or the browser that prints figures, is missing."""
+UNDECIDED: Final = 4
+"""An engine can neither be certified nor shown to be biased."""
 OUT_OF_MEMORY: Final = 71
 """Memory ran out; EX_OSERR in sysexits.h."""
 NOT_WRITTEN: Final = 74
