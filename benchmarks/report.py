@@ -27,14 +27,16 @@ COLUMNS: Final[Mapping[str, Sequence[str]]] = SHOWN["columns"]
 """Field of a row -> heading and format of its column; other fields are headed by their names."""
 TABLES: Final[Mapping[str, Sequence[str]]] = SHOWN["tables"]
 """Benchmark -> fields that are shown of its rows."""
-_TOKENS: Final = ("tokens_per_verification", "fewer_target_passes", "nfe_ratio", "fewer_passes")
+_TOKENS: Final = (
+    *("tokens_per_verification", "fewer_target_passes", "nfe_ratio", "fewer_passes", "tokens_per_target_pass"),
+)
 """Fields with the tokens that one pass of the target gives, the first that a row has; ordinary decoding gives one."""
 _GROUPS: Final = (
     *("model", "decoder", "drafter", "verdict", "sampling", "family", "method", "setting"),
     *("kind", "guidance", "tokens", "tokens_per_step"),
 )
 """Fields that make up a decoder in a table; of its other settings the fastest and the slowest are shown."""
-_SPEEDS: Final = ("faster_median", "time_ratio")
+_SPEEDS: Final = ("faster_overall", "faster_median", "time_ratio")
 """Fields with the speed over ordinary decoding, the first that a row has."""
 _MET: Final = {True: ": met", False: ": **missed**", None: ""}
 
@@ -128,13 +130,15 @@ def _headline(line: Headline, rows: Sequence[Record]) -> list[str]:
     if line.result == "text":  # the share of problems solved, with the larger of both standard errors
         error = max(each["accuracy_standard_error"] for each in (row, ordinary))
         quality = f"{row['accuracy']:.1%} solved, ordinary {ordinary['accuracy']:.1%} (± {error:.1%})"
+    elif line.exact != "yes, proved" and "same_percent" in row:
+        quality = f"{row['same_percent']:.0f}% of texts are ordinary decoding's"
     setting = [str(row[field]) for field in ("decoder",) if field in row]
     setting += [f"{symbol} = {row[field]}" for symbol, field in (("L", "window"), ("γ", "gamma")) if row.get(field)]
     return [
         f"**{line.method}** ([{line.paper}](https://arxiv.org/abs/{line.paper}))",
         line.does,
         ", ".join(setting),
-        f"{_first(row, _TOKENS):.1f}",
+        next(_cell(row[field], field) for field in _TOKENS if field in row),
         f"{row['drafting']:.1f}" if row.get("drafting") else "",
         f"{fastest:.2f}×" + (f" ({slowest:.2f} to {fastest:.2f})" if len(rows) > 1 else ""),
         quality,

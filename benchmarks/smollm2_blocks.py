@@ -51,7 +51,7 @@ class Way(NamedTuple):
             settings |= {"top_k": 1} if mode == "greedy" else {}
             return RunRequest("ar", BASE, prompt.text, settings=settings, sample=sample).job()
         settings["mode"] = mode
-        if self.method == "s2d2" and mode == "sample":
+        if self.method in ("s2d2", "simsd") and mode == "sample":
             settings["verdict"] = "ratio"
         return RunRequest(self.method, MODEL, prompt.text, settings=settings, sample=sample).job()
 
@@ -67,6 +67,7 @@ def ways(mode: str) -> list[Way]:
     found += [Way("self-spec", f"γ = {gamma}", {"gamma": gamma}) for gamma in GAMMAS]
     found += [Way("self-spec", f"γ = {gamma}, linear", {"gamma": gamma, "layout": "linear"}) for gamma in GAMMAS[1:]]
     found += [Way("blockwise", f"block 8, {each}", {"block": "8", "threshold": each}) for each in THRESHOLDS]
+    found += [Way("simsd", "block 8, drafts for itself", {"block": "8", "drafter": "itself"})]
     return [*found, *([Way("psd", "block 8", {"block": "8"})] if mode == "greedy" else [])]
 
 
@@ -118,7 +119,7 @@ def _row(
         "sampling": mode,
         "decoder": f"{METHODS[way.method].title}, {way.setting}" if way.setting else METHODS[way.method].title,
         "prompts": len(prompts),
-        "tokens_per_target_pass": sum(tokens) / sum(run.forwards for run in runs),
+        "tokens_per_target_pass": sum(tokens) / sum(run.forwards - run.draft_forwards for run in runs),
         "faster_overall": sum(tokens)
         / sum(run.seconds for run in runs)
         * sum(run.seconds for run in base)

@@ -69,7 +69,7 @@ def _read_to_the_left(layout: PassLayout, drafts: Drafts, start: int) -> PassLay
         else:
             visible = seen[layout.read[k]].clone()
             copied.append(int((visible & (layout.position == position - 1)).nonzero()[0]))
-            visible[copied[-1]] = False  # the copy stands there
+            visible[copied[-1]] = False  # the copy replaces it
             read.append(len(seen) + len(rows))
             rows.append(visible)
     if rows:

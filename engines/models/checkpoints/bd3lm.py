@@ -1,7 +1,7 @@
 """The network of BD3-LM (block diffusion, arXiv 2503.09573): a diffusion transformer whose time is always zero.
 
 Its scales, shifts and gates (adaLN, arXiv 2212.09748) depend on the time alone, so they are constants, which are put
-into the layer norms and products next to them. What is left has a class in transformers, but for the head's bias.
+into the layer norms and products next to them. The rest is a class of transformers with a bias in its head.
 """
 
 from collections.abc import Callable, Mapping
