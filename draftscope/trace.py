@@ -2,7 +2,7 @@
 
 import html
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from importlib import import_module
 from math import isnan
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import traces
 from traces.perfetto import to_perfetto
+from traces.words import step_words
 
 _COLUMNS: Final = ("row", "draft", "p", "q", "accept_prob", "coin", "likely")
 _INTEGERS: Final = ("step", "position", "token", "row", "draft")
@@ -44,8 +45,8 @@ class Trace(traces.Trace):
 
         `milliseconds` is the time of the whole pass, which all of its entries share.
         """
-        words = self.legend.vocabulary or {}
-        rows = [row for index, step in enumerate(self.steps) for row in _rows(index, step, words)]
+        words = zip(self.steps, step_words(self), strict=True)
+        rows = [row for index, (step, shown) in enumerate(words) for row in _rows(index, step, shown)]
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: [row.get(name) for row in rows] for name in names}
 
@@ -104,7 +105,7 @@ def displayable(trace: traces.Trace) -> Trace:
     return Trace(**{field.name: getattr(trace, field.name) for field in fields(trace)})
 
 
-def _rows(index: int, step: traces.Step, words: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+def _rows(index: int, step: traces.Step, words: Sequence[str | None]) -> Iterator[dict[str, Any]]:
     """Yield what a step recorded at every position, by name."""
     recorded = {name: column for name in _COLUMNS if (column := getattr(step, name)) is not None} | dict(step.numbers)
     for entry, (position, fate) in enumerate(zip(step.position, step.fate, strict=True)):
@@ -115,7 +116,7 @@ def _rows(index: int, step: traces.Step, words: Mapping[int, str]) -> Iterator[d
             "mode": step.call.mode,
             "position": position,
             "token": token,
-            "text": words.get(token) if isinstance(token, int) else None,
+            "text": words[entry],
             "fate": fate.value,
             "milliseconds": step.call.milliseconds.total,
             **{name: column[entry] for name, column in recorded.items()},

@@ -3,11 +3,12 @@
 Target and drafter are tracks, a forward pass is a slice with its stages inside, a verdict an instant at its end.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from traces.schema import Step, Trace
 from traces.stats import STAGES
+from traces.words import step_words
 
 _PROCESS: Final = 1
 _TRACKS: Final = {"target": 1, "draft": 2, "self": 3}
@@ -22,8 +23,8 @@ def to_perfetto(trace: Trace) -> dict[str, Any]:
     roles = {step.call.role for step in trace.steps}
     listed = [_metadata("process_name", 0, {"name": f"{trace.method} on {trace.model.id}"})]
     listed += [_metadata("thread_name", _TRACKS[role], {"name": role}) for role in _TRACKS if role in roles]
-    words, at = trace.legend.vocabulary or {}, 0.0
-    for index, step in enumerate(trace.steps):
+    at = 0.0
+    for index, (step, words) in enumerate(zip(trace.steps, step_words(trace), strict=True)):
         took = 1000 * step.call.milliseconds.total if timed else _UNTIMED
         listed += _pass(index, step, at, took, words)
         at += took
@@ -35,7 +36,7 @@ def _metadata(name: str, track: int, about: Mapping[str, Any]) -> dict[str, Any]
     return {"ph": "M", "name": name, "pid": _PROCESS, "tid": track, "args": about}
 
 
-def _pass(index: int, step: Step, at: float, took: float, words: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+def _pass(index: int, step: Step, at: float, took: float, words: Sequence[str | None]) -> Iterator[dict[str, Any]]:
     call, where = step.call, {"pid": _PROCESS, "tid": _TRACKS[step.call.role]}
     fed = {"pass": index, "query_tokens": call.query_tokens, "rows": call.rows, "batch": call.batch}
     yield {"ph": "X", "cat": "pass", "name": call.mode, "ts": at, "dur": took, **where, "args": fed}
@@ -53,6 +54,6 @@ def _pass(index: int, step: Step, at: float, took: float, words: Mapping[int, st
             name: column[entry] for name, column in columns.items() if column and column[entry] is not None
         }
         if isinstance(token, int):
-            known |= {"token": token} | ({"text": words[token]} if token in words else {})
+            known |= {"token": token} | ({} if words[entry] is None else {"text": words[entry]})
         about = {"pass": index, "position": position, **known}
         yield {"ph": "i", "cat": "verdict", "name": fate.value, "ts": at + took, "s": "t", **where, "args": about}

@@ -15,6 +15,7 @@ from kaleido.errors import ChromeNotFoundError
 
 from traces.files import write_atomic
 from visualizers.figure import WIDTH
+from visualizers.fonts import offer_fonts
 
 FORMATS: Final = ("pdf", "svg", "png")
 PNG_SCALE: Final = 2
@@ -65,6 +66,7 @@ def render_images(wanted: Sequence[ImageJob], report: Callable[[int], None] = la
         BrowserMissing: Neither Chrome nor Chromium was found, or it did not start.
     """
     kinds = " and ".join(dict.fromkeys(one.kind.upper() for one in wanted))
+    offer_fonts()
     try:
         browser = Chromium.find_browser(skip_local=False)
         if browser and Path(browser).is_file():  # kaleido does not always notice that one ends at once

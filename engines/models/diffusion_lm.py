@@ -13,6 +13,7 @@ from engines.models.chat import check_guidance, check_length, check_no_special_t
 from engines.models.fast_decoder import lean
 from engines.models.memory import cached_numbers, check_cache
 from engines.models.sessions.block import BlockSession, Network, TokenSession
+from engines.models.token_texts import token_text
 from engines.models.torch_model import Networked, count_parameters, hidden_states
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
@@ -100,7 +101,7 @@ class DiffusionLM(Networked):
         if token in self._special:
             return self._special[token]
         name = self._tokenizer.id_to_token(token) or ""
-        return name if name.startswith("<") and name.endswith(">") else self._tokenizer.decode([token])
+        return name if name.startswith("<") and name.endswith(">") else token_text(self._tokenizer, token)
 
     def make_task(self, prompt: str, config: BlockSettings | GuidedSampling) -> Task:
         """Build the decoding task of a prompt."""

@@ -5,21 +5,22 @@ have an outline in the colour of their fate, the player's; where it rejected a d
 """
 
 import re
-import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import islice
 from math import ceil
 from textwrap import wrap
 from typing import Final, TypeAlias
 
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from analysis.run_report import run_reports
 from traces.labels import labels
 from traces.replay import PENDING, CanvasReplay, CanvasState, Outcome, canvas_size, position_updates
-from traces.schema import Fate, Trace
+from traces.schema import Fate, Token, Trace
 from traces.video import frame_count
+from traces.words import JOINER, canvas_texts, direction, first_piece, words
+from visualizers.animation.letters import Place, draw_text, text_width, visual_places
 from visualizers.animation.look import AnimationOptions, Moment, MovingError, pass_ends
 from visualizers.palette import DARK, LIGHT, MARKS, REJECTED, Surface, ink
 from visualizers.picture import cells, grid, picture_of, recorded_picture, render_canvas
@@ -33,33 +34,20 @@ MARGIN, GAP, TITLE, BELOW, FOOT = 14, 20, 30, 62, 52
 PICTURE_WIDTH: Final = 432
 """Units that a picture is wide at most."""
 _MAX_LETTERS: Final = 400
-_SIGN: Final = re.compile(r"<[^<>\s]{1,32}>|\[[A-Z]{1,16}\]")  # special tokens, as text.js has it; they have no letters
-_ASCII: Final = str.maketrans({"×": "x", "–": "-", "—": "-", "−": "-", "→": "->", "“": '"', "”": '"', "≥": ">="})
+_SIGN: Final = re.compile(
+    r"<(?!0x)[^<>\s]{1,32}>|\[[A-Z]{1,16}\]"
+)  # special tokens, as text.js has it; they have no letters
 
 Rectangle: TypeAlias = tuple[int, int, int, int]
 """Left, top, right and bottom in pixels; the last two are not included."""
 
 
-@cache
-def _font(size: float) -> ImageFont.FreeTypeFont:
-    font = ImageFont.load_default(size)
-    if not isinstance(font, ImageFont.FreeTypeFont):
-        raise MovingError("letters are drawn by FreeType, which this Pillow lacks", "install Pillow as a wheel")
-    return font
-
-
-def ascii_text(text: str) -> str:
-    """Return the text in letters that Pillow's font has: accents are dropped, other signs become `?`."""
-    bare = unicodedata.normalize("NFKD", text.translate(_ASCII))
-    return "".join(letter if " " <= letter <= "~" else "?" for letter in bare if not unicodedata.combining(letter))
-
-
 def fitted_text(text: str, size: float, width: float) -> str:
     """Return the text, cut at its end where it takes more than `width` pixels in letters of `size` pixels."""
-    shortened = text[:_MAX_LETTERS]
-    while shortened and _font(size).getlength(shortened if shortened == text else shortened + "...") > width:
-        shortened = shortened[:-1]
-    return shortened if shortened == text else shortened + "..."
+    if len(text) <= _MAX_LETTERS and text_width(text, size) <= width:
+        return text
+    fits = bisect_right(range(len(text[:_MAX_LETTERS])), width, key=lambda end: text_width(text[:end] + "...", size))
+    return text[: max(0, fits - 1)] + "..."
 
 
 class GridCanvas:
@@ -138,33 +126,52 @@ class TextCanvas:
                 return
         raise MovingError(f"a text of {len(tokens)} tokens does not fit", "choose a smaller width, or fewer runs")
 
-    def _placed(self, tokens: Sequence[object], high: int) -> list[Rectangle]:
+    def _placed(self, tokens: Sequence[Token | None], high: int) -> list[Rectangle]:
         """Return the boxes of the tokens, as many as fit."""
         line = round(1.75 * self._size)
-        boxes: list[Rectangle] = []
+        texts = canvas_texts(self._vocabulary, tokens)
+        shown = words(texts)
+        lines: list[list[Place]] = [[]]
         left = top = 0
-        for text in map(self._text, tokens):
-            gap = round(0.3 * self._size) if text.startswith(" ") and left else 0
-            width = round(_font(self._size).getlength(_word(text)) + 0.15 * self._size)
-            width = min(self.width, max(width, round(0.5 * self._size)))
+        for text, width in zip(shown, self._widths(texts, shown), strict=True):
+            side = direction(text or "")
+            gap = round(0.3 * self._size) if (text or "").startswith(" ") and left else 0
             if left and left + gap + width > self.width:
                 left, gap, top = 0, 0, top + line
+                lines.append([])
             if top + line > high:
                 break
-            boxes.append((left + gap, top, left + gap + width, top + line - 4))
-            left += gap + width + 1
-            if "\n" in text:
+            lines[-1].append((left + gap, width, side))
+            left += gap + width + (0 if (text or "").endswith(JOINER) else 1)
+            if "\n" in (text or ""):
                 left, top = 0, top + line
-        return boxes
+                lines.append([])
+        base = direction("".join(text or "" for text in shown))
+        return [
+            (round(at), row * line, round(at) + int(width), row * line + line - 4)
+            for row, line_words in enumerate(lines)
+            for at, (_, width, _) in zip(visual_places(line_words, self.width, base), line_words, strict=True)
+        ]
 
-    def _text(self, token: object) -> str:
-        return self._vocabulary.get(token, f"#{token}") if isinstance(token, int) else ""
+    def _widths(self, texts: Sequence[str | None], shown: Sequence[str | None]) -> list[int]:
+        """Return the width of each token's box; the tokens of a character have equal parts of its width."""
+        widths: list[int] = []
+        for position, text in enumerate(shown):
+            word = _word(text or "")
+            padding = 0 if JOINER in (word[:1], word[-1:]) else 0.15 * self._size
+            width = min(self.width, max(text_width(word, self._size) + padding, 0.5 * self._size))
+            first = first_piece(texts, shown, position)
+            count = position + 1 - first
+            widths[first:] = [max(2, round(width / count))] * count
+        return widths
 
     def paint(self, state: CanvasState, left: dict[int, Outcome]) -> Image.Image:
         """Return the text in a state, with marks for what the last pass `left`."""
         surface = self._surface
         image = Image.new("RGB", (self.width, self.height), surface.background)
         pen = ImageDraw.Draw(image)
+        texts = canvas_texts(self._vocabulary, state.tokens[: len(self.boxes)])
+        shown, colors = words(texts), list[str]()
         for position, box in enumerate(self.boxes):
             token, outcome = state.tokens[position], left.get(position)
             rejected = outcome is not None and outcome.fate in REJECTED
@@ -178,14 +185,23 @@ class TextCanvas:
             pen.rectangle((*box[:2], box[2] - 1, box[3] - 1), fill=fill, outline=edge)
             if outcome is not None and rejected:
                 _outline(pen, box, outcome.fate, surface)
-            word = fitted_text(_word(self._text(token)), self._size, box[2] - box[0])
-            middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2 + 0.34 * self._size
-            pen.text(middle, word, fill=color, font=_font(self._size), anchor="ms")
+            colors.append(color)
+        for position, (text, color) in enumerate(zip(shown, colors, strict=True)):
+            self._write(pen, self.boxes[first_piece(texts, shown, position) : position + 1], _word(text or ""), color)
         return image
+
+    def _write(self, pen: ImageDraw.ImageDraw, boxes: Sequence[Rectangle], word: str, color: str) -> None:
+        """Write a word over the boxes of its tokens, the last alone if they are on two lines."""
+        boxes = [box for box in boxes if box[1] == boxes[-1][1]]
+        left, right = min(box[0] for box in boxes), max(box[2] for box in boxes)
+        if len(word) > 2:
+            word = fitted_text(word, self._size, right - left + 1)
+        across = (left + right - text_width(word, self._size)) / 2
+        draw_text(pen, (across, (boxes[0][1] + boxes[0][3]) / 2 + 0.34 * self._size), word, self._size, color)
 
 
 def _word(text: str) -> str:
-    return "" if _SIGN.fullmatch(text) else ascii_text(" ".join(text[:_MAX_LETTERS].split()))
+    return "" if _SIGN.fullmatch(text) else " ".join(text[:_MAX_LETTERS].split())
 
 
 def _marked(fate: Fate) -> bool:
@@ -304,7 +320,7 @@ class Film:
             box = (across * unit, (down - 9) * unit, (across + 9) * unit, down * unit)
             pen.rectangle(box, fill=_color(fate, self._surface))
             self._write(image, (across + 14, down), fate.value, 12)
-            across += 28 + _font(12 * unit).getlength(fate.value) / unit
+            across += 28 + text_width(fate.value, 12 * unit) / unit
         self._write(image, (across, down), self._faded, 12)
 
     def _clock(self) -> str:
@@ -327,6 +343,5 @@ class Film:
         """Write a line of text, cut after `width` pixels; place and size are in units. Small text is muted."""
         color = self._surface.text if size > 12 else self._surface.muted
         room = width or self.size[0] - 2 * MARGIN * self._unit
-        fitting = fitted_text(ascii_text(text[:_MAX_LETTERS]), size * self._unit, room)
-        point = at[0] * self._unit, at[1] * self._unit
-        ImageDraw.Draw(image).text(point, fitting, fill=color, font=_font(size * self._unit), anchor="ls")
+        fitting = fitted_text(text[:_MAX_LETTERS], size * self._unit, room)
+        draw_text(ImageDraw.Draw(image), (at[0] * self._unit, at[1] * self._unit), fitting, size * self._unit, color)

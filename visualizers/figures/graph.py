@@ -1,13 +1,14 @@
 """Drafts of later steps: the draft graph of a pass, how well a pass predicts the next, what each mechanism adds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import plotly.graph_objects as go
 
 from analysis.prediction import MECHANISMS, STAGES, contributions, forecasts, foresight
-from traces.replay import state_after
-from traces.schema import Fate, Node, Token, Trace
+from traces.replay import CanvasState, state_after
+from traces.schema import Fate, Node, Step, Token, Trace
+from traces.words import canvas_texts, words
 from visualizers.figure import Figure, Traces, panels_at, select_pass
 from visualizers.palette import BLUE
 from visualizers.plot import axes, curve, in_panel, plain, side_by_side
@@ -37,33 +38,46 @@ def coordinates(graph: Sequence[Node]) -> list[Place]:
     return [(level, levels[:index].count(level)) for index, level in enumerate(levels)]
 
 
-def _name(trace: Trace, token: Token | None) -> str:
-    """Return the text of a token."""
-    if not isinstance(token, int):
-        return "?"
-    return plain((trace.legend.vocabulary or {}).get(token, f"#{token}").replace("\n", "↵"))
+def _drafts(step: Step) -> dict[int, Token | None]:
+    """Return the draft at each position that a pass covers."""
+    drafts = step.draft or (None,) * len(step.position)
+    return {
+        position: token if draft is None else draft
+        for position, draft, token in reversed(list(zip(step.position, drafts, step.token or drafts, strict=True)))
+    }
 
 
-def _labels(trace: Trace, number: int, words: dict[int, str]) -> list[str]:
+def _shown(trace: Trace, before: CanvasState, drafts: Mapping[int, Token | None]) -> dict[int, str]:
+    """Return what the final tokens and some drafts show."""
+    tokens = [token if final else None for token, final in zip(before.tokens, before.final, strict=True)]
+    for position, token in drafts.items():
+        tokens[position] = token
+    shown = enumerate(words(canvas_texts(trace.legend.vocabulary or {}, tokens)))
+    return {position: plain(word.replace("\n", "↵")) for position, word in shown if word is not None}
+
+
+def _labels(trace: Trace, number: int) -> list[str]:
     """Return what each node of a pass's graph adds.
 
     For texts with the words around it, drafts in bold, open ones as ▢.
     """
-    before = state_after(trace, number - 1)
+    before, step = state_after(trace, number - 1), trace.steps[number - 1]
+    drafts = _drafts(step)
     labels = []
-    for node in trace.steps[number - 1].graph or ():
+    for node in step.graph or ():
+        texts = _shown(trace, before, {position: drafts.get(position) for position in node.positions})
         if not node.positions:
             labels.append("no drafts")
             continue
         last = node.positions[-1]
         if trace.canvas.kind != "text":
-            labels.append(f"+ {words.get(last, '?').strip() or '␣'}")
+            labels.append(f"+ {texts.get(last, '?').strip() or '␣'}")
             continue
-        drafted = {position: words.get(position, "?") for position in node.positions}
+        drafted = {position: texts.get(position, "?") for position in node.positions}
         parts = [
             f"<b>{drafted[position].strip(' ') or '␣'}</b>"
             if position in drafted
-            else _name(trace, before.tokens[position])
+            else texts.get(position, "?")
             if before.final[position]
             else "▢"
             for position in range(max(0, last - AROUND), min(len(before.final), last + AROUND))
@@ -113,13 +127,11 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
 def _draw_nodes(figure: go.Figure, at: Sequence[Place], trace: Trace, number: int, panel: int) -> None:
     """Mark the nodes by their outcome; each is labelled with what it adds, the least confident token."""
     step = trace.steps[number - 1]
-    graph, words, winner = step.graph or (), dict[int, str](), step.signals.get("winner")
-    drafts = step.draft or (None,) * len(step.position)
-    for position, draft, token in zip(step.position, drafts, step.token or drafts, strict=True):
-        words.setdefault(position, _name(trace, token if draft is None else draft))
+    graph, winner = step.graph or (), step.signals.get("winner")
+    shown = _shown(trace, state_after(trace, number - 1), _drafts(step))
     fates = ["kept" if k == winner else "accepted" if node.accepted else "rejected" for k, node in enumerate(graph)]
-    texts = [[words.get(position, "?").strip() or "␣" for position in node.positions] for node in graph]
-    labels = _labels(trace, number, words)
+    texts = [[shown.get(position, "?").strip() or "␣" for position in node.positions] for node in graph]
+    labels = _labels(trace, number)
     for name, (symbol, color) in LOOKS.items():
         members = [k for k, fate in enumerate(fates) if fate == name]
         look: Look = {"marker": {"symbol": symbol, "size": 15, "color": color}, "legendgroup": name}

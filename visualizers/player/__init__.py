@@ -21,8 +21,8 @@ from visualizers.palette import DARK, LIGHT, MARKS, ink
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
-    *("replay", "paint", "canvases", "text", "charts", "mask", "clip", "lane", "rules", "uniform_draw", "bars"),
-    *("worked", "hardware", "controls", "race", "script", "stage", "player"),
+    *("words", "replay", "paint", "canvases", "text", "charts", "mask", "clip", "lane", "rules", "uniform_draw"),
+    *("bars", "worked", "hardware", "controls", "race", "script", "stage", "player"),
 )
 """In one scope, in this order."""
 

@@ -29,7 +29,7 @@ function columns(moment, pictures, rows) {
   const items = rows.map(({ token, parts, ball, number, heard, mark }) => {
     const bars = parts.map(({ kind, from = 0, to }) => make("i", { class: `is-${kind}`, style: `bottom: ${percent(from)}; height: ${percent(to - from)}` }));
     const coin = Number.isFinite(ball) ? make("b", { class: "ds-ball", style: `bottom: ${percent(ball)}` }) : null;
-    const text = token === null ? "rest" : moment.replay.tokenText(token);
+    const text = token === null ? "rest" : moment.replay.tokenText(token, moment);
     const name = make("span", { class: "ds-column-name", title: text }, thumbnail(pictures, token, TILE_PIXELS), make("span", {}, text.replace(/^“ ?| ?”$/g, "") || text));
     const flag = mark ? make("small", { class: "ds-mark" }, mark) : null;
     const figures = make("small", { class: "ds-column-figure" }, number, heard ? make("span", { class: "ds-sr" }, heard) : null);

@@ -53,7 +53,7 @@ class PassView extends View {
     fillBox(context, theme.surface.panel, x, y, wide, tall);
     const open = fate !== undefined && weightOf(fate) === 0;
     if (Number.isInteger(token) && !(open && pictures?.tiles) && !drawTile(context, pictures, token, x, y, wide)) {
-      this.paintWord(scene, context, replay.vocabulary?.[token] ?? String(token), { x, y, wide, tall, struck: open });
+      this.paintWord(scene, context, replay.vocabulary?.[token] === undefined ? String(token) : replay.wordAt(token, step.position[entry], scene.count), { x, y, wide, tall, struck: open });
     }
     if (fate?.pending) {
       fillBox(context, hatch(context, theme.dark ? "#ffffff90" : "#00000078"), x, y, wide, tall);

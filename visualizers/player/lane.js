@@ -43,7 +43,7 @@ class Readout {
     const earlier = entry ? replay.history[position].filter(({ step }) => step < entry.step).slice(-EARLIER_SHOWN).reverse() : [];
     const words = earlier.map(({ step, entry: at }) => {
       const { fate, token } = replay.steps[step];
-      return `${replay.fates[fate[at]].name} ${replay.tokenText(token[at])} in pass ${step + 1}`;
+      return `${replay.fates[fate[at]].name} ${replay.tokenText(token[at], { position, index: step })} in pass ${step + 1}`;
     });
     say(this.before, words.length ? `Before: ${words.join(", ")}` : "");
   }
@@ -60,7 +60,7 @@ class Readout {
   }
 
   showFate(scene, step) {
-    const { replay, entry, theme } = scene;
+    const { replay, position, entry, theme } = scene;
     const code = step ? step.fate[entry.entry] : NOTHING;
     const fate = theme.fates[code];
     this.chip.replaceChildren(...(fate ? [icon(fate.path, fate.filled)] : []));
@@ -68,9 +68,8 @@ class Readout {
     say(this.fate, fate ? `${fate.name}: ${fate.meaning}` : "no forward pass has reached this position yet");
     mark(this.fate);
     const [token, draft] = [step?.token[entry.entry], step?.draft?.[entry.entry] ?? undefined];
-    const changed = draft !== undefined && replay.tokenText(draft) !== replay.tokenText(token);
-    const before = changed ? `draft ${replay.tokenText(draft)} → ` : "";
-    say(this.token, token === undefined ? "" : `${before}token ${replay.tokenText(token)}`);
+    const [own, drafted] = [token, draft].map((each) => (each === undefined ? "" : replay.tokenText(each, { position, index: entry.step })));
+    say(this.token, own && `${drafted && drafted !== own ? `draft ${drafted} → ` : ""}token ${own}`);
   }
 
   /** p, q, the accept probability and every number of the method, each with its label and unit. */

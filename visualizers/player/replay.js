@@ -307,9 +307,28 @@ class Replay {
     return moment ? this.fates[this.steps[moment.step].fate[moment.entry]] : undefined;
   }
 
-  /** The text of a token as it appears in the running text. */
+  /** The text of a token by the legend, which may be a piece of a character. */
   wordOf(token) {
     return this.vocabulary?.[token] ?? `#${token} `;
+  }
+
+  /** What each position shows, null where no token is known. */
+  wordsIn(state) {
+    return displayWords(Array.from(state.token, (token) => (token < 0 ? null : this.wordOf(token))));
+  }
+
+  /** What a token shows at a position after `count` steps: the characters that it completes, or its bytes. */
+  wordAt(token, position, count) {
+    const text = this.wordOf(token);
+    if (this.grid.kind !== "text" || isPlain(text)) return text;
+    const before = [];
+    for (let at = position - 1; at >= 0 && before.length < MOST_JOINED; at -= 1) {
+      const entry = this.entryAt(at, count);
+      const other = entry && weightOf(this.fateOf(entry)) ? this.steps[entry.step].token[entry.entry] : undefined;
+      if (!Number.isInteger(other)) break;
+      before.unshift(this.wordOf(other));
+    }
+    return wordAfter(before, text);
   }
 
   /** How many frames of the clip were given, before the first that is decoded. */
@@ -344,7 +363,8 @@ class Replay {
   /** The final tokens as they are read, without the padding. */
   textIn(state) {
     const end = this.endIn(state);
-    return [...state.token].map((token, position) => (state.finalAt[position] >= 0 && position < end ? this.wordOf(token) : "")).join("");
+    const texts = Array.from(state.token, (token, position) => (state.finalAt[position] >= 0 && position < end ? this.wordOf(token) : null));
+    return displayWords(texts).join("");
   }
 
   /** How many tokens are final, without the padding. */
@@ -358,12 +378,12 @@ class Replay {
     return this.complete && this.meta.summary?.complete !== false;
   }
 
-  /** A token in words: its text, or its number. */
-  tokenText(token) {
+  /** A token in words: what it shows at the position of a moment, or its number. */
+  tokenText(token, { position, index }) {
     if (token === null || token === undefined) return "none";
     if (Array.isArray(token)) return `(${token.slice(0, 3).map((value) => figure(value)).join(", ")}${token.length > 3 ? ", …" : ""})`;
-    const text = this.vocabulary?.[token];
-    return text === undefined ? `#${token}` : `“${text.replaceAll("\n", "↵")}”`;
+    if (this.vocabulary?.[token] === undefined) return `#${token}`;
+    return `“${this.wordAt(token, position, index + 1).replaceAll("\n", "↵")}”`;
   }
 }
 

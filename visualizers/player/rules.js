@@ -94,7 +94,7 @@ function fill(rule, moment) {
   const digits = digitsOf(blanks, moment);
   const write = (name) => {
     const value = moment.value(name);
-    if (TOKENS.includes(name)) return moment.replay.tokenText(value);
+    if (TOKENS.includes(name)) return moment.replay.tokenText(value, moment);
     return typeof value === "number" ? figure(value, digits.get(name)).replace("-", "−") : String(value);
   };
   const sign = ([one, other]) => {

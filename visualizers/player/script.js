@@ -18,6 +18,8 @@ const SLOW_START = 2;
 const TRANSLUCENT = 0.4;
 const SIGN_SIZE = 0.89;
 const MOST_STAGED = 4;
+/** Pixels of a token at least that is a piece of a character. */
+const LEAST_BOX = 3;
 const [RISE, SETTLE, FALL] = [260, 200, 420];
 const LEFT_TO_RIGHT = ["drafted", "accepted", "resampled", "discarded", "bonus", "sampled", "prefilled", "unmasked", "fallback"];
 
@@ -28,8 +30,15 @@ const swinging = (share) => (share < 0.5 ? 4 * share ** 3 : 1 - (2 - 2 * share) 
 const sameToken = (one, other) => String(one) === String(other);
 
 /** A token by itself: without the spaces around it, which are all that some have. */
-function shownWord(replay, token) {
-  return replay.wordOf(token).replaceAll("\n", "↵").trim() || "␣";
+function shownWord(replay, token, position, index) {
+  return replay.wordAt(token, position, index + 1).replaceAll("\n", "↵").trim() || "␣";
+}
+
+/** A word as it is written: a sign to the machine smaller, a line break as an arrow. */
+function writtenWord(word) {
+  const [, spaces, rest] = /^(\s*)(.*)$/s.exec(word);
+  const breaks = word.includes("\n");
+  return { text: `${rest.trimEnd()}${breaks ? "↵" : ""}`, sign: SIGN.test(rest), spaces, breaks };
 }
 
 /** Whether the stage can show a run: one that has not started, or one that records which tokens it set where. */
@@ -53,6 +62,7 @@ class Script {
     this.slots = this.isText ? (growsInRow(replay) ? null : this.textSlots()) : this.cells();
     replay.steps.forEach((step, index) => this.add(step, index));
     if (this.isText && this.slots && replay.complete) this.close();
+    if (this.isText) this.arrange();
     if (replay.complete && this.passes.length) this.passes.at(-1).length += PASS_TIMES.card;
   }
 
@@ -71,17 +81,19 @@ class Script {
   textSlots() {
     const { steps, positions, meta: { canvas: { block = 1, block_offset: offset = 0 } } } = this.replay;
     const blockOf = (position) => Math.floor((position + (offset ?? 0)) / (block || 1));
-    const [widest, begun] = [Array(positions).fill(null), new Map()];
+    const [widest, begun, words] = [Array(positions).fill(null), new Map(), this.replay.wordsIn(this.replay.latest)];
     steps.forEach(({ position, token, draft }, index) => position.forEach((at, entry) => {
       if (!begun.has(blockOf(at))) begun.set(blockOf(at), index);
-      for (const each of [token[entry], draft?.[entry] ?? null]) if (each !== null && this.written(each).width >= (widest[at] === null ? 0 : this.written(widest[at]).width)) widest[at] = each;
+      const shown = [token[entry], draft?.[entry] ?? null].map((each) => (each === null ? null : this.replay.wordAt(each, at, index + 1)));
+      for (const each of [words[at], ...shown]) if (each !== null && this.written(each).width >= (widest[at] === null ? 0 : this.written(widest[at]).width)) widest[at] = each;
     }));
     const lay = (breaks) => {
       let cursor = this.cursor;
-      return widest.map((token, position) => {
-        const place = this.flow(token, cursor, breaks);
+      return widest.map((word, position) => {
+        const written = this.written(word);
+        const place = this.flow(written, cursor, breaks);
         if (begun.has(blockOf(position)) && position < this.end) cursor = place.next;
-        return { ...place, width: this.written(token).width, begun: begun.get(blockOf(position)) ?? Infinity };
+        return { ...place, width: written.width, side: directionOf(word ?? ""), begun: begun.get(blockOf(position)) ?? Infinity };
       });
     };
     const slots = lay(true);
@@ -91,12 +103,14 @@ class Script {
 
   /** Where the words of a text with fixed positions stand once it is final: one after the other, as in any text. */
   close() {
+    const { last, shown, widths } = this.finalWords();
     let cursor = { x: this.size.left, line: 0 };
-    for (const [, word] of [...this.standing].sort(([a], [b]) => a - b)) {
-      const { x, line, next } = this.flow(word.token, cursor, this.breaks);
-      word.closed = { x, line };
+    last.forEach((word, position) => {
+      if (!word) return;
+      const { x, line, next } = this.flow({ ...this.written(shown[position]), width: widths[position] }, cursor, this.breaks);
+      word.closed = { x, line, width: widths[position], side: word.side };
       cursor = next;
-    }
+    });
     this.closedTop = Math.max(0, cursor.line - this.size.lines + 1);
   }
 
@@ -105,30 +119,53 @@ class Script {
     return this.breaks !== false && this.passes.every(({ top }) => top === 0);
   }
 
-  /** A token as it is written: a sign to the machine smaller, a line break as an arrow. */
-  written(token) {
-    if (token === null || !this.isText) return { text: "", sign: false, spaces: " ", breaks: false, width: token === null ? this.ruler("mm") : this.size.line };
-    const word = this.replay.wordOf(token);
-    const [, spaces, rest] = /^(\s*)(.*)$/s.exec(word);
-    const [sign, breaks] = [SIGN.test(rest), word.includes("\n")];
-    const text = `${rest.trimEnd()}${breaks ? "↵" : ""}`;
-    return { text, sign, spaces, breaks, width: this.ruler(text) * (sign ? SIGN_SIZE : 1) };
+  /** A word as it is written, with its width; an open place for null. */
+  written(word) {
+    if (word === null || !this.isText) return { text: "", sign: false, spaces: " ", breaks: false, width: word === null ? this.ruler("mm") : this.size.line };
+    const written = writtenWord(word);
+    return { ...written, width: this.ruler(written.text) * (written.sign ? SIGN_SIZE : 1) };
   }
 
-  /** The slot of a token after `before`; one that does not fit starts a line, and so does what follows a line break. */
-  flow(token, before, breaks = true) {
-    const { sign, spaces, width, breaks: ends } = this.written(token);
+  /**
+   * A token as it is written after the words before it. The box of a token that shows nothing alone is as wide as a dot, that of
+   * the last of a character has what is left of its width.
+   */
+  writtenAt(token, position) {
+    if (!this.isText) return this.written("");
+    const before = [];
+    for (let at = position - 1; before.length < MOST_JOINED && this.standing.has(at); at -= 1) before.unshift(this.standing.get(at));
+    const texts = [...before.map((word) => this.replay.wordOf(word.token)), this.replay.wordOf(token)];
+    const shown = displayWords(texts);
+    const written = this.written(shown.at(-1));
+    const joined = joinedWith(texts, shown, shown.length - 1);
+    if (joined === shown.length - 1) return written;
+    const [first, last] = [before[joined], before.at(-1)];
+    const taken = first.line === last.line ? last.x + last.width - first.x : last.width;
+    return { ...written, width: Math.max(LEAST_BOX, written.width - taken) };
+  }
+
+  /** The slot of a word after `before`; one that does not fit starts a line, and so does what follows a line break. */
+  flow({ text, sign, spaces, width, breaks: ends }, before, breaks = true, rest = 0) {
     const { left, right } = this.size;
     const gap = (spaces || sign || before.ends) && before.x > left ? this.ruler(" ") : 0;
-    const [x, line] = gap && before.x + gap + width > right ? [left, before.line + 1] : [before.x + gap, before.line];
+    const most = gap || !/^[\p{Ll}\p{P}]/u.test(text) ? right : right + 0.8 * left; // what goes on with a word may use the margin
+    const [x, line] = before.x > left && before.x + gap + width + (gap && width + rest < right - left ? rest : 0) > most ? [left, before.line + 1] : [before.x + gap, before.line];
     const next = ends && breaks ? { x: left, line: line + 1 } : { x: x + width + (sign ? this.ruler(" ") : 0), line, ends };
     return { x, line, next };
   }
 
+  /** Width of what follows of the same word in the final text; 0 in a text without letters beyond ASCII, whose tokens are words as a rule. */
+  restWidth(position) {
+    this.following ??= this.isText ? this.replay.wordsIn(this.replay.latest).map((word) => word ?? " ") : [];
+    if (this.following.every(isPlain)) return 0;
+    return this.ruler(/^[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]*/u.exec(this.following.slice(position + 1).join(""))[0]);
+  }
+
   put(token, position, before, more) {
-    const place = this.slots ? this.slots[position] : this.flow(token, before);
-    const { text, sign, width } = this.written(token);
-    this.words.push({ token, position, text, sign, width, ...place, width, before, solid: null, gone: null, verdict: null, ...more });
+    const written = this.writtenAt(token, position);
+    const place = this.slots ? this.slots[position] : this.flow(written, before, true, this.restWidth(position));
+    const { text, sign, width } = written;
+    this.words.push({ token, position, text, sign, ...place, width, side: directionOf(text), before, solid: null, gone: null, verdict: null, ...more });
     this.standing.set(position, this.words.at(-1));
     return this.words.at(-1);
   }
@@ -205,8 +242,8 @@ class Script {
   /** Let the branches of a draft graph grow, each a set of drafts that the pass verifies together. */
   grow(pass, { graph, signals, position, draft, token }, began) {
     const draftAt = (entry) => draft?.[entry] ?? token[entry];
-    const final = (at) => (this.standing.get(at)?.solid ? this.written(this.standing.get(at).token).text : "");
-    const line = (at) => [final(at - 1), shownWord(this.replay, draftAt(position.indexOf(at))), final(at + 1)];
+    const final = (at) => (this.standing.get(at)?.solid ? this.standing.get(at).text : "");
+    const line = (at) => [final(at - 1), shownWord(this.replay, draftAt(position.indexOf(at)), at, pass.index), final(at + 1)];
     const used = [];
     const nodes = graph.map((node, index) => {
       const level = node.positions.length;
@@ -285,6 +322,7 @@ class Script {
     const faded = last?.verdict && !begun ? { ...verdictAt(last.verdict, Infinity, coin), alpha: 1 - progress(time, 0, 350) } : null;
     const ended = !now ? 1 : done === this.passes.length - 1 ? progress(time, now.over, now.length) : 0;
     const words = this.words.map((word) => this.lookOf(word, at)).filter(Boolean);
+    if (this.isText) this.join(words);
     return {
       done,
       passed: done + Number(time >= (now?.over ?? Infinity)),
@@ -297,6 +335,72 @@ class Script {
       ended: this.replay.complete ? ended : 0,
       caption: now && time > 0 ? captionOf(this, now, time) : last ? captionOf(this, last, Infinity) : ["", now ? "" : "Waiting for the first forward pass."],
     };
+  }
+
+  /** Let words show what they do next to each other: a character of several tokens is drawn by the last, from where the first stands. */
+  join(looks) {
+    const at = new Map();
+    for (const look of looks) if (look.share > 0.5 && !look.struck && look.share >= (at.get(look.word.position)?.share ?? 0)) at.set(look.word.position, look);
+    const chosen = Array.from({ length: 1 + Math.max(-1, ...at.keys()) }, (_, position) => at.get(position) ?? null);
+    const texts = chosen.map((look) => look && this.replay.wordOf(look.word.token));
+    if (texts.every(isPlain)) return;
+    const shown = displayWords(texts);
+    chosen.forEach((look, position) => {
+      if (!look) return;
+      const line = ({ word }) => word.line;
+      Object.assign(look, { text: writtenWord(shown[position]).text, cursive: cursiveForm(onLine(shown, chosen, line, position), position, this.ruler) });
+      const first = chosen[joinedWith(texts, shown, position)];
+      if (first !== look && first.word.line === look.word.line) look.first = first.word;
+    });
+  }
+
+  /** Put the words of each line where they belong next to each other, and in their visual order where some run to the left. */
+  arrange() {
+    const { words, slots } = this;
+    if (!slots) this.tighten();
+    const closed = words.map((word) => word.closed).filter(Boolean);
+    if ([...words, ...(slots ?? [])].some(({ side }) => side === "left")) for (const each of [[...words, ...(slots ?? [])], closed]) this.turn(each);
+  }
+
+  turn(words) {
+    const { left, right } = this.size;
+    const base = directionOf(this.replay.textIn(this.replay.latest));
+    const lines = new Map();
+    for (const each of words) lines.set(each.line, [...(lines.get(each.line) ?? []), each]);
+    for (const line of lines.values()) {
+      const position = arrangement(line.filter(({ gone }) => !gone), left, right, base);
+      for (const each of line.map((word) => [word, position(word.x, word.width)])) Object.assign(...each);
+    }
+  }
+
+  /** The last word at each position, what it shows, and its width: a character of several tokens is as wide as it is alone, and so is each of its tokens to an equal part. */
+  finalWords() {
+    const last = Array.from({ length: 1 + Math.max(-1, ...this.standing.keys()) }, (_, position) => this.standing.get(position) ?? null);
+    const texts = last.map((word) => word && this.replay.wordOf(word.token));
+    const shown = displayWords(texts);
+    const widths = shown.map((text) => (text === null ? 0 : this.written(text).width));
+    if (!texts.every(isPlain)) shown.forEach((text, position) => {
+      if (!text?.trim()) return;
+      const first = joinedWith(texts, shown, position);
+      const width = cursiveForm(onLine(shown, last, ({ line }) => line, position), position, this.ruler)?.width ?? this.written(text).width;
+      if (last[first].line === last[position].line) widths.fill(Math.max(width / (position + 1 - first), LEAST_BOX), first, position + 1);
+    });
+    return { last, texts, shown, widths };
+  }
+
+  /** Close the gaps that words left when they joined. */
+  tighten() {
+    const { last, texts, widths } = this.finalWords();
+    if (texts.every(isPlain)) return;
+    const moved = new Map(); // by line, how far what follows moves
+    const before = last.map((word, position) => {
+      if (!word) return null;
+      const shift = moved.get(word.line) ?? 0;
+      moved.set(word.line, shift + widths[position] - word.width);
+      return { line: word.line, shift };
+    });
+    for (const word of this.words) if (before[word.position]?.line === word.line) word.x += before[word.position].shift;
+    last.forEach((word, position) => word && Object.assign(word, { width: widths[position] }));
   }
 
   /** The open places and how visible each is: not where a word stands. */
@@ -322,6 +426,31 @@ class Script {
   }
 }
 
+/** The index of the first token whose character the one at `place` shows; `place` itself where it shows its own alone. */
+function joinedWith(texts, shown, place) {
+  let first = place;
+  if (shown[place]?.trim()) while (first > 0 && shown[first - 1]?.trim() === "" && texts[first - 1].trim()) first -= 1;
+  return first;
+}
+
+/** What words show, without those that stand on other lines than the one at `position`. */
+function onLine(shown, words, lineOf, position) {
+  return shown.map((text, other) => (words[other] && lineOf(words[other]) === lineOf(words[position]) ? text : null));
+}
+
+/** How a token is drawn whose letters join those of its neighbours: of the text of all, what is seen between `offset` and `offset` + `width` from its right. */
+function cursiveForm(shown, position, ruler) {
+  const [text, isShown] = [shown[position] ?? "", (each) => each === null || each];
+  const before = text.startsWith(JOINER) ? shown.slice(0, position).findLast(isShown) : "";
+  const behind = text.endsWith(JOINER) ? shown.slice(position + 1).find(isShown) : "";
+  if (!before && !behind) return null;
+  const [first, own, last] = [before, text, behind].map((each) => (each ?? "").replace(/^\u200d|\u200d$/g, ""))
+    .map((each, part) => (part === 0 ? /\S*$/.exec(each)[0] : part === 1 ? each.trim() : /^\S*/.exec(each)[0]));
+  const whole = ruler(first + own + last);
+  const [offset, end] = [first ? whole - ruler(JOINER + own + last) : 0, last ? whole - ruler(JOINER + last) : whole];
+  return { text: first + own + last, offset, width: end - offset };
+}
+
 /** The draft, what replaced it, the likeliest others and the rest, as {token, text, p, q, share of the residual}; none where p and q are not known. */
 function stagedColumns(moment) {
   const { left, total } = residualOf(moment);
@@ -330,7 +459,7 @@ function stagedColumns(moment) {
   const rows = ratioRows(moment, moment.likely ?? [{ token: draft, p, q }], MOST_STAGED);
   const shares = rows.map((row) => (left.find(({ token }) => token === row.token)?.share ?? 0) / total || 0);
   const rest = Math.max(0, 1 - shares.reduce((sum, share) => sum + share, 0));
-  const text = (token) => (token === null ? "others" : shownWord(moment.replay, token));
+  const text = (token) => (token === null ? "others" : shownWord(moment.replay, token, moment.position, moment.index));
   const columns = rows.map((row, index) => ({ ...row, text: text(row.token), share: row.token === null ? rest : shares[index] }));
   const rank = ({ token }) => (token === draft ? 0 : token === null ? 2 : 1);
   return columns.filter(({ mark, p, q }) => mark || Math.max(p, q) >= LEAST_REST).sort((a, b) => rank(a) - rank(b) || b.p - a.p);
@@ -365,7 +494,8 @@ function barAt({ sweep, swept }, time) {
   const { word, from, until } = sweep.find((each) => time <= each.until) ?? sweep.at(-1);
   const alpha = progress(time, swept - 160, swept) * (1 - progress(time, end + 20, end + 240));
   const first = sweep.find((each) => each.word.line === word.line).word;
-  return alpha ? { alpha, x: mixed(word.x - 4, word.x + word.width + 4, progress(time, from, until)), line: word.line, from: first.x - 4 } : null;
+  const edges = ({ x, width, leftward }) => (leftward ? [x + width + 4, x - 4] : [x - 4, x + width + 4]);
+  return alpha ? { alpha, x: mixed(...edges(word), progress(time, from, until)), line: word.line, from: edges(first)[0] } : null;
 }
 
 /** What one token is called. */

@@ -193,6 +193,12 @@ class Stage {
     return [mixed(x, closed.x, ended), mixed(this.y(line, top), this.y(closed.line, this.script.closedTop), ended)];
   }
 
+  /** Left and right edge of a word, or of all tokens whose character it shows. */
+  span({ word, first = word }, frame) {
+    const edges = [word, first].map((each) => [this.where(each, frame)[0], each.closed ? mixed(each.width, each.closed.width, frame.ended) : each.width]);
+    return [Math.min(...edges.map(([x]) => x)), Math.max(...edges.map(([x, width]) => x + width))];
+  }
+
   /** Write in letters of a size, bold where it is negative. */
   write(color, text, x, y, align, size) {
     drawText(this.context, color, text, x, y, align, `${size < 0 ? "600 " : ""}${Math.abs(size)}px ${this.font}`);
@@ -245,16 +251,22 @@ class Stage {
     const [x, y, grown] = this.spot(look, frame);
     const scale = grown * (word.sign ? SIGN_SIZE : 1);
     const seen = (line, top) => progress(line, top - 1, top);
-    context.globalAlpha = alpha * mixed(seen(word.line, frame.top), word.closed ? seen(word.closed.line, this.script.closedTop) : 1, word.closed ? frame.ended : 0);
+    const { closed, leftward } = word;
+    context.globalAlpha = alpha * mixed(seen(word.line, frame.top), closed ? seen(closed.line, this.script.closedTop) : 1, closed ? frame.ended : 0);
+    const [left, right] = this.span(look, frame).map((edge) => edge - this.where(word, frame)[0] + x);
     const middle = y + size.size * 0.62;
-    this.write(struck > 0 || fresh ? colors.emphasis : word.sign ? colors.muted : colors.text, word.text, x, middle, "left", size.size * scale);
-    if (struck > 0) fillBox(context, colors.emphasis, x, middle, word.width * struck, 2.5);
+    const pen = (text, at, side) => this.write(struck > 0 || fresh ? colors.emphasis : word.sign ? colors.muted : colors.text, text, at, middle, side, size.size * scale);
+    context.direction = leftward ? "rtl" : "ltr";
+    if (look.cursive) drawWithin(context, [left, y - size.line, right - left, 3 * size.line], () => pen(look.cursive.text, right + look.cursive.offset * scale, "right"));
+    else pen(look.text ?? word.text, leftward ? right : left, leftward ? "right" : "left");
+    context.direction = "inherit";
+    if (struck > 0) fillBox(context, colors.emphasis, left, middle, (right - left) * struck, 2.5);
     if (kind === "drawn") fillBox(context, colors.emphasis, x, y + size.size * 1.22, word.width * landed, 2.5);
   }
 
   drawBar({ bar: { x, alpha, from, line }, top }) {
     const { context, colors, size } = this;
-    const [y, height, reach] = [this.y(line, top) - 5, (this.isText ? size.size * 1.24 : size.line) + 10, Math.min(x - from, 170)];
+    const [y, height, reach] = [this.y(line, top) - 5, (this.isText ? size.size * 1.24 : size.line) + 10, Math.sign(x - from) * Math.min(Math.abs(x - from), 170)];
     const light = (gradient, stops, ...box) => {
       stops.forEach((stop, index) => gradient.addColorStop(index, colors.accent + stop));
       fillBox(context, gradient, ...box);

@@ -1,7 +1,7 @@
 // Text so far, made for reading: the prompt, then one chip a token, wrapped where the words wrap.
 
 /** Names of tokens that are signs to the machine, not words. */
-const SIGN = /^(<[^<>\s]{1,32}>|\[[A-Z]{1,16}\])$/;
+const SIGN = /^(<(?!0x)[^<>\s]{1,32}>|\[[A-Z]{1,16}\])$/;
 
 const BREAK = "\u200b";
 /** How a token that this pass did not touch tells its fate: the usual ones by a quiet line, the others by their glyph. */
@@ -13,8 +13,8 @@ class TextView extends View {
 
   constructor() {
     super("text", "Text so far", "", "slider", "div");
-    this.canvas.className = "ds-tokens";
-    this.prompt = make("div", { class: "ds-prompt", tabindex: "0", role: "group", "aria-label": "Prompt of this run" });
+    Object.assign(this.canvas, { className: "ds-tokens", dir: "auto" });
+    this.prompt = make("div", { class: "ds-prompt", dir: "auto", tabindex: "0", role: "group", "aria-label": "Prompt of this run" });
     this.canvas.before(this.prompt);
     this.chips = [];
   }
@@ -67,25 +67,27 @@ class TextView extends View {
     const moment = momentOf(scene);
     const over = replay.complete && scene.count === replay.length;
     const end = replay.endIn(state);
+    const words = replay.wordsIn(state);
     this.chips.forEach((chip, position) => {
       const token = state.token[position];
       const final = state.finalAt[position] >= 0;
       const unknown = final ? "· " : null; // coarse traces have no ids
-      const text = token < 0 ? unknown : replay.wordOf(token);
-      const lost = token < 0 && moment.lost.has(position) ? replay.wordOf(moment.lost.get(position)) : null;
-      this.write(chip, text ?? lost);
+      const text = words[position] ?? unknown;
+      const lost = token < 0 && moment.lost.has(position) ? replay.wordAt(moment.lost.get(position), position, scene.count) : null;
+      const joined = token >= 0 && words[position].trim() === "" && replay.wordOf(token).trim() !== "";
+      this.write(chip, text ?? lost, joined);
       this.dress(chip, scene, position, { text, lost, final, ended: position > end, over, framed: moment.framed });
     });
   }
 
   /**
    * Put the token's text into its chip. Spaces before a word come before the chip, so that lines may break there; after it
-   * comes a line break, or a position where the line may break.
+   * comes a line break, or a position where the line may break. A token that is `joined` with a later one has nothing to show.
    */
-  write({ gap, span, rest }, text) {
+  write({ gap, span, rest }, text, joined) {
     const [, spaces, word] = /^( *)(.*)$/s.exec(text ?? "·");
-    say(gap, word ? spaces : "");
-    say(span, word ? word.replaceAll("\n", "↵") : "␣".repeat(spaces.length));
+    say(gap, word || joined ? spaces : "");
+    say(span, word ? word.replaceAll("\n", "↵") : joined ? "" : "␣".repeat(spaces.length));
     say(rest, text === null ? BREAK : text.includes("\n") ? "\n" : "");
   }
 

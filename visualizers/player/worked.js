@@ -140,7 +140,7 @@ class Worked {
 
   /** A token in words, said to be a patch where it is one. */
   named(token) {
-    const text = this.replay.tokenText(token);
+    const text = this.replay.tokenText(token, this.moment);
     return this.replay.grid.kind !== "text" && Number.isInteger(token) ? `Patch ${text}` : text;
   }
 
@@ -218,7 +218,7 @@ class Worked {
     const { rule } = this;
     const [after, tries] = [moment.token("token"), moment.number("tries")];
     const { redrawn } = moment;
-    const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "The replacement"}: ${moment.replay.tokenText(after)}`)) : null;
+    const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "The replacement"}: ${moment.replay.tokenText(after, moment)}`)) : null;
     const title = ["The ", this.term("residual"), ", max(0, p − q)"];
     const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.drawDecided ? residualColumns(moment, this.scene.pictures) : null;
     const notDrawn = redrawn ? null : make("p", { class: "ds-note" }, notDrawnInWords(moment));

@@ -38,6 +38,7 @@ from engines.models.fast_decoder import LeanCausalLM, is_supported
 from engines.models.memory import MemoryRequirement, cached_numbers, check_cache
 from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
+from engines.models.token_texts import token_text
 from engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer, special_tokens
 from engines.models.torch_model import Networked, count_parameters
 from engines.models.vocabularies import check_vocabularies
@@ -171,7 +172,7 @@ class CausalText(Networked):
         if self._tokenizer is None:
             return Legend(ends=self.ends)
         met = {token for canvas in canvases.values() for token in canvas if token is not None}.union(mentioned)
-        return Legend(vocabulary={i: str(self._tokenizer.decode([i])) for i in sorted(met)}, ends=self.ends)
+        return Legend(vocabulary={i: token_text(self._tokenizer, i) for i in sorted(met)}, ends=self.ends)
 
     def render_output(self, tokens: Sequence[int | None]) -> Output:
         """The text up to its end."""

@@ -12,6 +12,7 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from support.handmade import ALL
 from support.hostile import written
+from support.scripts import TEXTS, cut, writing
 from support.toy_videos import EACH, film
 
 from analysis.hardware import predict, read_machine
@@ -20,7 +21,8 @@ from traces import canvas_states, read
 from traces.replay import PENDING
 from traces.schema import Canvas, Output, Trace
 from visualizers.animation import AnimationOptions, Film, MovingError, fitting, moments, write_clip, write_moving
-from visualizers.animation.frames import _word, ascii_text, fitted_text, positions_of
+from visualizers.animation.frames import _word, fitted_text, positions_of
+from visualizers.animation.letters import Place, _runs, text_width, visual_places
 from visualizers.palette import DARK, LIGHT, MARKS
 from visualizers.picture import picture_of
 
@@ -212,7 +214,6 @@ def test_a_broken_ffmpeg_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.slow
 def test_words_of_strangers_are_letters_that_fit() -> None:
-    assert ascii_text("naïve × 3 → 中\n") == "naive x 3 -> ??"
     assert fitted_text("w" * 400, 12, 100).endswith("...")
     assert [_word(text) for text in ("<|im_end|>", "[MASK]", " a < b\n")] == ["", "", "a < b"]
     odd = replace(written(), prompt="x " * 250_000, method="y" * 400)
@@ -229,3 +230,39 @@ def test_the_clip_alone(tmp_path: Path, ending: str) -> None:
     assert np.abs(wanted - np.asarray(frames[0])).mean() < 12
     with pytest.raises(MovingError, match="no decoded clip"):
         write_clip(RUN, target)
+
+
+@pytest.mark.parametrize("script", TEXTS)
+def test_a_text_in_any_script_is_drawn_whole_by_the_fonts_of_the_packages(script: str) -> None:
+    trace = writing(cut(TEXTS[script], 3))
+    film_, frames = drawn([trace], AnimationOptions(width=480))
+    boxes, left_to_right = film_.canvases[0].boxes, script not in ("arabic", "hebrew")
+    assert all(0 <= left < right <= film_.canvases[0].width for left, _, right, _ in boxes)
+    ends = (boxes[0][0], boxes[-1][0]) if boxes[0][1] == boxes[-1][1] else (0, 1)
+    assert (ends[0] < ends[1]) is left_to_right
+    corner = film_.corner(0)
+    last = np.asarray(frames[-1])[corner[1] : corner[1] + film_.canvases[0].height, corner[0] :][:, : boxes[-1][2]]
+    assert (last.std(axis=(0, 2)) > 20).mean() > (0.2 if left_to_right else 0)
+
+
+def test_every_letter_has_a_font_and_signs_stay_with_their_words() -> None:
+    runs = {script: list(_runs(text)) for script, text in TEXTS.items()}
+    assert {script: {name for _, name in each} for script, each in runs.items()} == {
+        "chinese": {"NotoSansCJK"},
+        "japanese": {"NotoSansCJK"},
+        "arabic": {"NotoSansArabic"},
+        "hebrew": {"NotoSansHebrew", "NotoSans"},
+        "hindi": {"NotoSansDevanagari"},
+        "thai": {"NotoSansThai"},
+        "emoji": {"NotoEmoji", "NotoSans"},
+        "latin": {"NotoSans"},
+    }
+    assert text_width("مرحبا", 20) < text_width("م ر ح ب ا", 20)  # joined letters
+
+
+def test_a_line_that_runs_to_the_left_keeps_numbers_and_latin_words_in_order() -> None:
+    words: list[Place] = [(0, 10, "left"), (12, 10, "right"), (24, 10, "right"), (36, 10, "left")]
+    assert visual_places(words, 100, "left") == [90, 66, 78, 54]
+    assert visual_places(words, 100, "right") == [0, 12, 24, 36]
+    turned: list[Place] = [(0, 10, "right"), (12, 10, "left"), (24, 4, ""), (30, 10, "left")]
+    assert visual_places(turned, 100, "right") == [0, 30, 24, 12]
