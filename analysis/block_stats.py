@@ -3,19 +3,21 @@
 Formulas are those of S2D2 (arXiv 2603.25702), SimSD (arXiv 2606.02544) and, for AR-ness, DiffuCoder (Gong et al. 2025).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean
-from typing import Final
+from typing import Final, TypeAlias
 
-from analysis.seeds import estimate
+from analysis.seeds import Estimate, estimate, over_runs
 from traces.replay import PENDING, position_updates
 from traces.schema import Fate, Step
 
 ESTIMATORS: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
 """Endings of the signals `expected_accepted_*`, in the order of S2D2's Table 4."""
+Samples: TypeAlias = defaultdict[int, defaultdict[str, defaultdict[int, list[float]]]]
+"""Number of a step -> measure -> run -> the numbers measured."""
 SPECULATIVE: Final = frozenset({Fate.ACCEPTED, Fate.RESAMPLED, Fate.BONUS})
 """Fates of tokens that verification made final; they are decoded one after the other, not at once."""
 
@@ -60,6 +62,19 @@ class DraftStep:
     """Measure -> mean over verifications, for those of `kl`, `cross_entropy`, `agrees` that were recorded."""
     errors: Mapping[str, float]
     """Measure -> standard error of that mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenoisingStep:
+    """The verified drafts of denoising step `number` of all blocks."""
+
+    number: int
+    """Counted from 1."""
+    drafts: int
+    beta: Estimate
+    """1 minus the total variation between the distributions that drafted and that verified."""
+    kl: Estimate | None
+    """KL divergence of the verifying distribution from the drafting one, in nats, where it was recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,22 +190,50 @@ def by_draft_step(runs: Iterable[Sequence[Step]]) -> tuple[DraftStep, ...]:
 
     The index counts from 0. It is the measure `order`, or the index of the entry in the step if that is missing.
     """
-    values: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for steps in runs:
+    values: Samples = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    for run, steps in enumerate(runs):
         for step in steps:
             order = step.numbers.get("order", tuple(range(len(step.position))))
             for name in ("kl", "cross_entropy", "agrees"):
                 for position, value in zip(order, step.numbers.get(name, ()), strict=False):
                     if position is not None and value is not None:
-                        values[round(position)][name].append(value)
+                        values[round(position)][name][run].append(value)
     return tuple(
         DraftStep(
             order=order,
-            count=max(map(len, columns.values())),
-            means={name: fmean(column) for name, column in columns.items()},
-            errors={name: estimate(column).error or 0.0 for name, column in columns.items()},
+            count=max(sum(map(len, by_run.values())) for by_run in columns.values()),
+            means={name: over_runs([*by_run.values()]).mean for name, by_run in columns.items()},
+            errors={name: over_runs([*by_run.values()]).error or 0.0 for name, by_run in columns.items()},
         )
         for order, columns in sorted(values.items())
+    )
+
+
+def agreement_by_denoising_step(runs: Iterable[Sequence[Step]]) -> tuple[DenoisingStep, ...]:
+    """Return how near the distributions that draft and that verify are, along the decoding of a block.
+
+    A denoising step of a block is a pass that makes tokens of it final; steps count from 1. Drafts that were dropped
+    without a verdict are left out. Empty without verified drafts in blocks whose total variation was recorded.
+    """
+    values: Samples = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    for run, steps in enumerate(runs):
+        number: Counter[float] = Counter()
+        for step in (step for step in steps if "block" in step.signals and any(fate.final for fate in step.fate)):
+            number[step.signals["block"]] += 1
+            here = values[number[step.signals["block"]]]
+            for name in ("tv", "kl"):
+                for fate, value in zip(step.fate, step.numbers.get(name, ()), strict=False):
+                    if fate.judged and value is not None:
+                        here[name][run].append(value if name == "kl" else 1 - value)
+    return tuple(
+        DenoisingStep(
+            number=number,
+            drafts=sum(map(len, columns["tv"].values())),
+            beta=over_runs([*columns["tv"].values()]),
+            kl=over_runs([*columns["kl"].values()]) if columns.get("kl") else None,
+        )
+        for number, columns in sorted(values.items())
+        if columns.get("tv")
     )
 
 

@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from analysis.block_stats import decode_order
+from analysis.seeds import estimate
 from traces.replay import PENDING, position_updates
 from traces.schema import Fate, Step, Token
 
@@ -56,6 +57,9 @@ class Foresight(NamedTuple):
     coverage: float
     """Candidates revealed by then, over all positions revealed by then; falls with the horizon."""
     coverage_best: float
+    precision_error: float
+    """Standard errors over runs; 0 for a single one."""
+    coverage_error: float
 
 
 class Contribution(NamedTuple):
@@ -67,6 +71,8 @@ class Contribution(NamedTuple):
     """Middle of the bin, from 0, the block's first pass, to 1, its last."""
     percent: float
     """Tokens in the bin in per cent of the block, averaged over blocks; passes are shared out over bins."""
+    error: float
+    """Standard error of it over runs; 0 for a single one."""
     blocks: int
 
 
@@ -119,8 +125,10 @@ def foresight(runs: Iterable[Sequence[Step]], sizes: Sequence[int], horizons: Se
         scores = [_scores(one, size, horizon) for one in records]
         means = [[fmean(column) for column in zip(*each, strict=True)] for each in scores if each]
         if means:
-            shares = zip(_SHARES, map(fmean, zip(*means, strict=True)), strict=True)
-            rows.append(Foresight(size=size, horizon=horizon, runs=len(means), **dict(shares)))
+            shares = dict(zip(_SHARES, map(estimate, zip(*means, strict=True)), strict=True))
+            numbers = {name: share.mean for name, share in shares.items()}
+            errors = {f"{name}_error": shares[name].error or 0.0 for name in ("precision", "coverage")}
+            rows.append(Foresight(size=size, horizon=horizon, runs=len(means), **numbers, **errors))
     return tuple(rows)
 
 
@@ -130,24 +138,27 @@ def contributions(runs: Iterable[Sequence[Step]], bins: int = 20) -> tuple[Contr
     Blocks count in per cent of the positions that were open when their decoding began. Pass i of n spans the progress
     from i / n to (i + 1) / n, so that the bins add up to the block however few passes it took.
     """
-    tokens: dict[tuple[str, str, int], float] = defaultdict(float)
-    blocks: dict[str, int] = defaultdict(int)
+    tokens: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     for steps in runs:
         for stage, passes in _stages(steps).items():
             size = sum(sum(fate.final for fate in step.fate) for step in passes)
-            blocks[stage] += 1
+            here = {(name, at): 0.0 for name in MECHANISMS for at in range(bins)}
             for index, step in enumerate(passes):
                 for name, fates in MECHANISMS.items():
                     percent = 100 * sum(fate in fates for fate in step.fate) / size
                     for at, share in _shares(index, len(passes), bins):
-                        tokens[stage, name, at] += percent * share
+                        here[name, at] += percent * share
+            for (name, at), percent in here.items():
+                tokens[stage, name, at].append(percent)
+    occur = {name for (_, name, _), percents in tokens.items() if any(percents)}
+    means = {key: estimate(percents) for key, percents in tokens.items()}
     return tuple(
-        Contribution(stage, name, (at + 0.5) / bins, tokens[stage, name, at] / blocks[stage], blocks[stage])
+        Contribution(stage, name, (at + 0.5) / bins, mean.mean, mean.error or 0.0, mean.runs)
         for stage in STAGES
-        if blocks[stage]
         for name in MECHANISMS
-        if any(tokens[stage, name, at] for stage in STAGES for at in range(bins))
+        if name in occur
         for at in range(bins)
+        if (mean := means.get((stage, name, at))) is not None
     )
 
 

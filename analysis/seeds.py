@@ -1,7 +1,7 @@
 """Runs of several seeds: means with their standard errors, and one setting against another, seed by seed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import sqrt
+from math import fsum, sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -29,6 +29,28 @@ class Estimate(NamedTuple):
 def estimate(values: Sequence[float]) -> Estimate:
     """The mean of at least one number."""
     return Estimate(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
+
+
+def over_runs(samples: Sequence[Sequence[float]]) -> Estimate:
+    """The mean of numbers that several runs gave, some runs more of them than others.
+
+    Numbers of one run depend on each other, so the error comes from how far the runs are apart: it is that of the ratio
+    estimator of cluster sampling, which for as many numbers in every run is the standard error of their means. The
+    numbers of a single run are taken for independent.
+
+    Args:
+        samples: The numbers of every run; those without any are left out. There is at least one number.
+
+    Returns:
+        The mean of all numbers, with the count of runs, or of numbers where there is a single run.
+    """
+    nonempty = [each for each in samples if each]
+    if len(nonempty) == 1:
+        return estimate(nonempty[0])
+    size = fmean(map(len, nonempty))
+    mean = fsum(map(fsum, nonempty)) / (size * len(nonempty))
+    apart = [len(each) / size * (fmean(each) - mean) for each in nonempty]
+    return Estimate(mean, sqrt(fsum(one * one for one in apart) / (len(nonempty) - 1)), len(nonempty))
 
 
 def runs_by_seed(traces: Sequence[Trace]) -> Mapping[int, Trace]:

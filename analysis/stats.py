@@ -1,7 +1,7 @@
 """Statistics of runs: acceptance by position, progress, changes between passes, agreement of draws, comparisons."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
@@ -149,14 +149,19 @@ def agreement_by_position(steps: Sequence[Step]) -> dict[int, tuple[tuple[int, f
 
 def agreement_by_age(steps: Sequence[Step]) -> tuple[AgeStatistics, ...]:
     """Mean and variance of beta over all positions of an age, youngest first (SCD Fig. 3c)."""
+    return tuple(
+        AgeStatistics(age=age, count=len(values), mean=fmean(values), variance=pvariance(values))
+        for age, values in sorted(agreements_of_ages(steps).items())
+    )
+
+
+def agreements_of_ages(steps: Sequence[Step]) -> Mapping[int, Sequence[float]]:
+    """Return beta of every position of an age, by age."""
     betas: dict[int, list[float]] = defaultdict(list)
     for trajectory in agreement_by_position(steps).values():
         for age, beta in trajectory:
             betas[age].append(beta)
-    return tuple(
-        AgeStatistics(age=age, count=len(values), mean=fmean(values), variance=pvariance(values))
-        for age, values in sorted(betas.items())
-    )
+    return betas
 
 
 def measured(steps: Sequence[Step], *names: str) -> tuple[tuple[float, ...], ...]:
