@@ -8,9 +8,11 @@ from analysis.timings import read_timings
 from visualizers.figure import Figure, FigureError, FileFigure, Traces
 from visualizers.figures import acceptance as rates
 from visualizers.figures import (
+    acceptance_map,
     canvas,
     collisions,
     cost,
+    denoising,
     graph,
     mask,
     order,
@@ -42,8 +44,8 @@ __all__ = [
     "themed",
 ]
 
-_SHARED = (canvas, pictures, timeline, cost, collisions, sweeps, rates)
-_TEXT = (order, routing, throughput, graph, mask)
+_SHARED = (canvas, acceptance_map, pictures, timeline, cost, collisions, sweeps, rates)
+_TEXT = (order, routing, denoising, throughput, graph, mask)
 _EVERY = [each for module in (*_SHARED, *_TEXT, judging, timings, sweep_results) for each in vars(module).values()]
 FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, Figure)})
 """Name -> figure, in the order a page shows them."""
