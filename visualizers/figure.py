@@ -13,7 +13,7 @@ from traces.video import frame_count
 from visualizers.picture import PictureError
 from visualizers.plot import plain, side_by_side
 from visualizers.style import themed
-from visualizers.wrapping import wrapped
+from visualizers.wrapping import break_titles, wrapped
 
 Traces: TypeAlias = Sequence[Trace]
 MAX_GROUPS: Final = 6
@@ -35,6 +35,8 @@ TOP: Final = 84
 """Pixels above the panels, of a figure that does not say."""
 WIDTH: Final = 960
 """Pixels a figure is wide in a file."""
+BESIDE: Final = 88
+"""Pixels to the left and right of the panels, together."""
 
 
 class FigureError(ValueError):
@@ -119,7 +121,9 @@ class Figure(FigureText):
         except PictureError as error:
             raise FigureError(f"figure {self.name}: {error}") from None
         heading = figure.layout.title.text or self.title
-        return themed(with_title(wrapped(figure), heading, subtitle(traces)), "light")
+        figure = with_title(wrapped(figure), heading, subtitle(traces))
+        break_titles(figure, self.width(traces) - BESIDE)
+        return themed(figure.update_layout(meta={**(figure.layout.meta or {}), "figure": self.name}), "light")
 
 
 def with_title(figure: go.Figure, heading: str, below: str) -> go.Figure:
@@ -175,6 +179,8 @@ def group_runs(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, 
         groups.setdefault((trace.method, trace.model.id, config), []).append(trace)
     heads = [
         replace(runs[0], seed=0, config={name: value for name, value in runs[0].config.items() if name != apart})
+        if len(names := dict.fromkeys(map(naming.method_name, runs))) == 1
+        else replace(runs[0], seed=0, variant=", ".join(names), config={})
         for runs in groups.values()
     ]
     return dict(zip(labels(heads), map(tuple, groups.values()), strict=True))

@@ -33,7 +33,7 @@ _SCRIPT: Final = """
     const { data, layout } = JSON.parse(box.querySelector("script").textContent);
     const plot = box.querySelector(".plot");
     const draw = () => Plotly.react(plot, data, { ...layout, template: themes[dark.matches ? "dark" : "light"] },
-      { responsive: true, displaylogo: false });
+      { responsive: true, displaylogo: false, toImageButtonOptions: { filename: box.id } });
     draw();
     dark.addEventListener("change", draw);
   }

@@ -1,7 +1,7 @@
 """Panels, curves, bars and axes of figures, on top of plotly."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
@@ -30,6 +30,8 @@ def in_panel(panel: int, index: int) -> Look:
     return {"legendgroup": str(index), "showlegend": panel == 1, "row": 1, "col": panel}
 
 
+MAX_MARKS: Final = 12
+"""Marks on a curve of steps."""
 Points: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
 """x and y."""
 
@@ -43,6 +45,13 @@ def curve(figure: go.Figure, index: int, name: str, points: Points, hover: str, 
     values = series(index)
     look: Look = {"mode": "lines+markers", "line": values.line, "marker": values.marker(9), **more}
     figure.add_scatter(x=points[0], y=points[1], name=name, hovertemplate=hover, **look)
+
+
+def step_curve(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
+    """Add a curve of steps, whose risers a dash would hide: a solid line with a mark at some of its points."""
+    values = series(index)
+    line, marker = values.line | {"dash": "solid", "shape": "hv"}, values.marker(7) | {"maxdisplayed": MAX_MARKS}
+    curve(figure, index, name, points, hover, **{"line": line, "marker": marker, **more})
 
 
 def error_bars(values: Sequence[float]) -> Look:
@@ -76,9 +85,9 @@ def add_once(figure: go.Figure, mark: BaseTraceType, **placement: Any) -> None:
 
 
 def means(values: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
-    """Return the mean of each list, and its sample standard deviation, 0 for a single value."""
+    """Return the mean of each list, and its standard error, 0 for a single value."""
     estimates = [estimate(each) for each in values]
-    return [each.mean for each in estimates], [each.deviation for each in estimates]
+    return [each.mean for each in estimates], [each.error or 0.0 for each in estimates]
 
 
 def axes(figure: go.Figure, x: str, *y: str, height: int = 440, bounds: Any = None, **layout: Any) -> go.Figure:

@@ -69,9 +69,11 @@ class Panel:
             path = self._path(request)
             if not path.exists():
                 return {self.problem: notice("error", "The figure is no longer here; draw it again.")}
-            target = self.site.visitor(request).file(f"{self.name}.{kind}")
+            figure = plotly.io.read_json(path)
+            name = (figure.layout.meta or {}).get("figure", self.name)
+            target = self.site.visitor(request).file(f"{name}.{kind}")
             try:
-                write_image(plotly.io.read_json(path), target)
+                write_image(figure, target)
             except (BrowserMissing, OSError) as error:
                 return {self.problem: notice("error", str(error))}
             return self.out.ready(target)

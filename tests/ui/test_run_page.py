@@ -134,8 +134,8 @@ def test_the_figures_speak_of_the_recording_at_hand(page: Page, tmp_path: Path) 
     page.set_viewport_size({"width": 1280, "height": 900})
     expect(page.locator("#compared-plot")).to_contain_text("The race to the last token")
     page.get_by_role("button", name="Export PDF").first.click()
-    downloaded(page, page.locator("a[download='compared.pdf']"), tmp_path / "compared.pdf")
-    assert (tmp_path / "compared.pdf").read_bytes().startswith(b"%PDF")
+    downloaded(page, page.locator("a[download='race.pdf']"), tmp_path / "race.pdf")
+    assert (tmp_path / "race.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.timed

@@ -8,8 +8,8 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from visualizers.figure import WIDTH
-from visualizers.wrapping import panels, rows_of, wrapped
+from visualizers.figure import BESIDE, WIDTH
+from visualizers.wrapping import BETWEEN, break_titles, grid_of, panels, rows_for, wrapped
 
 _INCH: Final = 96
 """Pixels."""
@@ -25,7 +25,15 @@ _FOOT: Final = 52
 _TALL: Final = 500
 """Pixels from which on a figure was made higher than others on purpose."""
 _HEAD: Final = 64
-"""Pixels between two rows of panels."""
+"""Pixels between two rows of panels, in figures that were drawn in rows."""
+_BAR: Final = 76
+"""Pixels of a colour bar."""
+_SHAPE, _HIGHEST = 0.66, 380
+"""Height of a panel in widths of it, and its most pixels."""
+_TITLE_LINE: Final = 18
+"""Pixels of a further line of an axis' title."""
+_MANY: Final = 4
+"""Panels from which on two share the row of a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,8 @@ class Preset:
     """Pixels of a PNG for each pixel printed."""
     per_row: int
     """Panels per row."""
+    per_row_of_many: int
+    """Panels per row of figures with four or more."""
     with_title: bool
     """Whether the figure has a title; in a paper the caption describes it."""
 
@@ -49,21 +59,27 @@ class Preset:
         """Pixels printed for each pixel laid out."""
         return self.inches * _INCH / self.laid_out
 
+    def across(self, count: int) -> int:
+        """Return how many of the panels share a row."""
+        return self.per_row_of_many if count >= _MANY else self.per_row
+
 
 PRESETS: Final[Mapping[str, Preset]] = {
     preset.name: preset
     for preset in (
-        Preset("column", "One column (3.25 in)", 3.25, 400, dots=3.125, per_row=1, with_title=False),
-        Preset("columns", "Two columns (6.75 in)", 6.75, 800, dots=3.125, per_row=3, with_title=False),
-        Preset("slide", "Slide (13.33 in)", 40 / 3, WIDTH, dots=1.5, per_row=3, with_title=True),
-        Preset("screen", "As on the page", WIDTH / _INCH, WIDTH, dots=2, per_row=3, with_title=True),
+        Preset("column", "One column (3.25 in)", 3.25, 400, dots=3.125, per_row=1, per_row_of_many=2, with_title=False),
+        Preset(
+            "columns", "Two columns (6.75 in)", 6.75, 800, dots=3.125, per_row=3, per_row_of_many=3, with_title=False
+        ),
+        Preset("slide", "Slide (13.33 in)", 40 / 3, WIDTH, dots=1.5, per_row=3, per_row_of_many=3, with_title=True),
+        Preset("screen", "As on the page", WIDTH / _INCH, WIDTH, dots=2, per_row=3, per_row_of_many=3, with_title=True),
     )
 }
 """Name -> width, from the narrowest."""
 
 _PHONE_LETTERS: Final = 40
 """Letters of one line next to an axis or above a panel."""
-_PHONE: Final = Preset("phone", "A phone", 3.75, 360, dots=1, per_row=1, with_title=False)
+_PHONE: Final = Preset("phone", "A phone", 3.75, 360, dots=1, per_row=1, per_row_of_many=1, with_title=False)
 
 
 def narrowed(figure: go.Figure) -> go.Figure:
@@ -101,29 +117,57 @@ def laid_out(figure: go.Figure, preset: Preset) -> go.Figure:
     figure = deepcopy(figure)  # go.Figure(figure) would share the traces
     if preset.name == "screen":
         return figure
-    figure = wrapped(figure, preset.per_row)
-    rows = rows_of(panels(figure)) or 1
-    columns = min(preset.per_row, len(panels(figure)) or 1)
-    labels = any(note.yref == "paper" for note in figure.layout.annotations)
-    top = _TITLE * preset.with_title + (_LABELS if labels else _BARE * (not preset.with_title))
+    inside, count = preset.laid_out - BESIDE - _BAR * _has_bar(figure), len(panels(figure))
+    rows, columns = rows_for(count, preset.across(count)) if count else grid_of(figure)
+    drawn = (figure.layout.height or 460) - (figure.layout.margin.t or 84) - _FOOT
+    panel = _panel_height(figure, inside * (1 - BETWEEN * (columns - 1)) / columns)
+    if count > 1:
+        wrapped(figure.update_layout(margin={"t": 0, "b": 0}), preset.across(count), panel)
+        plotted = figure.layout.height
+    else:
+        plotted = min(rows * panel, max(drawn, _HIGHEST)) + _HEAD * (rows - 1)
+    notes = [note for note in figure.layout.annotations if note.yref == "paper"]
+    top = _TITLE * preset.with_title + (_LABELS if notes else _BARE * (not preset.with_title))
     for trace in figure.data:  # of an entry that is too long the word before its meaning stays
         if trace.name and len(trace.name) * _LETTER + _SYMBOL > preset.laid_out:
             trace.name = trace.name.partition(": ")[0]
-    for note in figure.layout.annotations:
+    for note in notes:
         longest = max(map(len, (note.text or "").split("<br>")), default=0)
-        if note.yref == "paper" and longest * _LETTER > (preset.laid_out - 88) / columns:
+        if longest * _LETTER > inside / columns:
             note.text = note.text.replace(": ", ":<br>")
-    legend = _legend(figure, preset.laid_out)
-    square = any(y.scaleanchor for _, y in panels(figure)) or figure.layout.yaxis.scaleanchor
-    wide = (preset.laid_out - 88) / columns
-    high = rows * wide * (0.92 if square else 0.66) + _HEAD * (rows - 1)
+    lines = break_titles(figure, inside)
+    foot = _FOOT + _TITLE_LINE * (lines - 1) + _legend(figure, preset.laid_out)
     if not preset.with_title:
         figure.update_layout(title=None)
     return figure.update_layout(
         width=None,
-        height=min(round(top + high + _FOOT + legend), preset.laid_out * 9 // 16 if preset.name == "slide" else 2400),
-        margin={"t": top, "b": _FOOT + legend, "r": 12},
+        height=min(round(top + plotted + foot), preset.laid_out * 9 // 16 if preset.name == "slide" else 2400),
+        margin={"t": top, "b": foot, "r": 12},
     )
+
+
+def _has_bar(figure: go.Figure) -> bool:
+    """Return whether a colour bar is shown next to the panels."""
+    bar = figure.layout.coloraxis.colorbar
+    return (
+        any(
+            getattr(trace, "coloraxis", None) or getattr(getattr(trace, "marker", None), "coloraxis", None)
+            for trace in figure.data
+        )
+        and bar.orientation != "h"
+    )
+
+
+def _panel_height(figure: go.Figure, wide: float) -> float:
+    """Return the pixels that a panel is high: what its text takes, or what its shape makes of its width."""
+    needed: float = (figure.layout.meta or {}).get("panel_height", 0)
+    shapes: list[float] = []
+    for x, y in zip(figure.select_xaxes(), figure.select_yaxes(), strict=True):
+        if y.scaleanchor and x.range and y.range:  # square units
+            shapes.append(abs(y.range[1] - y.range[0]) / abs(x.range[1] - x.range[0]))
+    if shapes:
+        return max(needed, wide * max(shapes))
+    return needed or min(_SHAPE * wide, _HIGHEST)
 
 
 def _legend(figure: go.Figure, wide: int) -> int:

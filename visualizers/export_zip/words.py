@@ -46,7 +46,8 @@ def caption(figures: Sequence[tuple[str, Figure, go.Figure]], traces: Sequence[T
         subtitle = worded(drawn.layout.title.subtitle.text)
         answers = f" Answers to {figure.paper}." if figure.paper else ""
         subtitle = f"{subtitle}. " if subtitle else ""
-        parts.append(f"{name}\n  {figure.title}. {subtitle}{figure.caption}{answers}{_key(drawn)}")
+        title = worded(drawn.layout.title.text) or figure.title
+        parts.append(f"{name}\n  {title}. {subtitle}{figure.caption}{answers}{_key(drawn)}")
     runs = [f"{file or method_name(trace)}\n  {_run(trace)}" for trace, file in zip(traces, files, strict=True)]
     return "\n".join([*(["Figures", "", *parts, ""] if parts else []), "Runs", "", *runs, ""])
 

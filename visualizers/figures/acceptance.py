@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from PIL import Image
 
 from analysis.acceptance import PositionAcceptance, acceptance_of
+from analysis.seeds import over_runs
 from analysis.stats import acceptance_by_position
 from traces.schema import Fate, Trace
 from traces.stats import Tally, evaluated_drafts
@@ -44,9 +45,9 @@ def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hove
 @Figure(
     name="by-place",
     title="Acceptance by position in the draft",
-    caption="How often the first draft of a pass is accepted, the second, and so on. Left: of the drafts verified "
-    "there, if at least 5. Right: of all passes that verified drafts (vLLM's per-position acceptance rate); these add "
-    "up to the mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: they "
+    caption="How often the first draft of a pass is accepted, the second, and so on: of the drafts verified there, if "
+    "at least 5, and of all passes that verified drafts (vLLM's per-position acceptance rate), which add up to the "
+    "mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: they "
     "count the pass's own token. In a draft graph the position is the level. Error bars are standard errors.",
     accepts=lambda trace: acceptance_of([trace]) is not None,
     requirement="drafts that were verified",
@@ -211,8 +212,8 @@ def _redundancy(traces: Traces) -> go.Figure:
     title="Drafts accepted in a verification",
     paper="SimSD, Table 3 (acceptance), as a distribution",
     caption="How often a verification accepted how many drafts before the first rejection, as a share of the passes "
-    "that verified drafts. The legend has the means. A peak at the right end means that longer drafts would be "
-    "accepted, too.",
+    "that verified drafts. The legend has the means with standard errors. A peak at the right end means that longer "
+    "drafts would be accepted, too.",
     accepts=lambda trace: any(map(evaluated_drafts, trace.steps)),
     requirement="verified drafts",
     limit="groups",
@@ -224,10 +225,11 @@ def _accepted(traces: Traces) -> go.Figure:
         passes = [one for trace in runs for one in trace.steps if evaluated_drafts(one)]
         tally = Counter(one.fate.count(Fate.ACCEPTED) for one in passes)
         longest = max(longest, *tally)
-        mean, drafts = fmean(tally.elements()), fmean(map(evaluated_drafts, passes))
+        by_run = [[one.fate.count(Fate.ACCEPTED) for one in trace.steps if evaluated_drafts(one)] for trace in runs]
+        mean, drafts = over_runs(by_run), fmean(map(evaluated_drafts, passes))
         counts = [tally[accepted] for accepted in range(max(tally) + 1)]
         points = list(range(len(counts))), [100 * count / len(passes) for count in counts]
         hover = "%{x} accepted: %{y:.1f} % of verifications (%{customdata})<extra></extra>"
-        bars(figure, i, f"{name}: {mean:.2f} of {drafts:.2f} accepted", points, hover, customdata=counts)
+        bars(figure, i, f"{with_count(name, runs)}: {mean} of {drafts:.3g} accepted", points, hover, customdata=counts)
     axes(figure, "Drafts accepted in a verification", "Share of verifications (%)", barmode="group")
     return figure.update_xaxes(range=[-0.6, longest + 0.6], dtick=1 if longest <= 16 else None)

@@ -14,8 +14,8 @@ from analysis.stats import compare, latency_breakdown, progress_curve
 from traces.schema import Trace
 from visualizers.figure import MAX_GROUPS, Figure, Traces, group_runs, labels
 from visualizers.palette import BLUE, GREEN, VERMILLION
-from visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, side_by_side
-from visualizers.style import NEUTRAL, Look, hatched, series
+from visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, side_by_side, step_curve
+from visualizers.style import NEUTRAL, Look, hatched
 
 STAGES: Final = {
     "prepare": "Prepare: drafts, masks, cache",
@@ -49,8 +49,7 @@ def _race(traces: Traces) -> go.Figure:
         clocks = [(passes, "forward passes")] + ([(run.milliseconds, "ms")] if trace.summary.seconds else [])
         for panel, (clock, unit) in enumerate(clocks, start=1):
             hover, placement = f"%{{y}} tokens after %{{x:.4~g}} {unit}", in_panel(panel, i)
-            steps: Look = {"mode": "lines", "line": {**series(i).line, "shape": "hv"}}
-            curve(figure, i, name, (clock, run.tokens), hover, **steps, **placement)
+            step_curve(figure, i, name, (clock, run.tokens), hover, **placement)
             dots(figure, i, name, (clock[-1:], run.tokens[-1:]), hover, **placement | {"showlegend": False})
     axes(figure, "Forward passes", "Tokens decoded").update_xaxes(rangemode="tozero")
     return figure.update_xaxes(title_text="Time (ms)", col=2) if timed else figure
@@ -150,8 +149,8 @@ def _oracle_savings(traces: Traces) -> go.Figure:
         }
         at = [one.step + 1 for one in run.choices]
         for i, (name, counts) in enumerate(ways.items()):
-            points, steps = (at, list(accumulate(counts))), {"mode": "lines", "line": {**series(i).line, "shape": "hv"}}
-            curve(figure, i, name, points, f"%{{y}} {run.unit} by pass %{{x}}", **steps, **in_panel(panel, i))
+            points, hover = (at, list(accumulate(counts))), f"%{{y}} {run.unit} by pass %{{x}}"
+            step_curve(figure, i, name, points, hover, **in_panel(panel, i))
     axes(figure, "Forward pass", *(f"{run.unit.capitalize()} ({run.setting})" for run in runs), height=460)
     return figure.update_xaxes(rangemode="tozero")
 

@@ -11,7 +11,7 @@ from traces.schema import Fate, Node, Step, Token, Trace
 from traces.words import canvas_texts, words
 from visualizers.figure import Figure, Traces, panels_at, select_pass
 from visualizers.palette import BLUE
-from visualizers.plot import axes, curve, in_panel, plain, side_by_side
+from visualizers.plot import axes, curve, error_bars, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, fate_color, series
 
 LOOKS: Final = {"kept": ("star", BLUE), "accepted": ("circle", BLUE), "rejected": ("x-open", NEUTRAL)}
@@ -169,7 +169,8 @@ MECHANISM_LOOKS: Final = {
     paper="PSD, Fig. 5",
     caption="After each pass the most confident open positions are candidates. Coverage: the share of what the next "
     "passes made final that was among them. Precision: the share of candidates that were final by then. Dashed: the "
-    "best set of that size, chosen by an oracle. Passes near the end of their block are left out.",
+    "best set of that size, chosen by an oracle. Passes near the end of their block are left out. Error bars are "
+    "standard errors over runs.",
     accepts=lambda trace: (
         trace.canvas.kind == "text" and any(len(one.candidates) >= SIZES[0] for one in forecasts(trace.steps))
     ),
@@ -188,6 +189,7 @@ def _foresight(traces: Traces) -> go.Figure:
             words = f"{size} candidates"
             points = horizons, [100 * getattr(one, name) for one in here]
             solid: Look = {"line": {**look.line, "dash": "solid"}, **in_panel(panel, i)}
+            solid |= error_bars([100 * getattr(one, f"{name}_error") for one in here])
             curve(figure, i, words, points, f"{words}, %{{x}} passes: %{{y:.1f}} %", **solid)
             points = horizons, [100 * getattr(one, f"{name}_best") for one in here]
             words += ", by the oracle"
@@ -203,7 +205,7 @@ def _foresight(traces: Traces) -> go.Figure:
     caption="Tokens that the policy revealed (parallel), that drafts of later steps added (speculative), that a "
     "verifier drew in place of a draft (corrected), and that were revealed although nothing was confident (fallback), "
     "in per cent of the block's positions for each twentieth of its passes. Of three or more blocks, the one in which "
-    "the text ended is left out.",
+    "the text ended is left out. Means over runs with standard errors.",
     accepts=lambda trace: (
         trace.canvas.kind == "text" and trace.canvas.block != 1 and bool(contributions([trace.steps]))
     ),
@@ -224,6 +226,7 @@ def _contributions(traces: Traces) -> go.Figure:
             color = fate_color(fate)
             look: Look = {"line": {"color": color, "dash": dash, "width": 2}, "marker": {"color": color, "size": 6}}
             points = [100 * one.progress for one in here], [one.percent for one in here]
+            look |= error_bars([one.error for one in here])
             hover = f"{name} at %{{x:.0f}} %: %{{y:.1f}} % of the block, {here[0].blocks} blocks<extra></extra>"
             curve(figure, i, name, points, hover, **look, **in_panel(panel, i))
     axes(figure, "Progress: share of the block's passes (%)", "Tokens (% of the block)")

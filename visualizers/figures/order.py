@@ -1,17 +1,17 @@
 """The order in which text becomes final: how close to left to right, how confident, how many at once."""
 
 from collections.abc import Sequence
-from statistics import fmean
 from typing import Final
 
 import plotly.graph_objects as go
 
 from analysis.block_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
+from analysis.seeds import Estimate, over_runs
 from traces.replay import position_updates
 from traces.schema import FATES, Fate, Trace
 from visualizers.figure import Figure, Traces, group_runs, labels, with_count
 from visualizers.plot import add_level_line, add_once, axes, curve, error_bars, fate_mark, in_panel, means, side_by_side
-from visualizers.style import NEUTRAL, series
+from visualizers.style import NEUTRAL, Look, series
 
 REACHES: Final = (1, 2, 3, 4)
 """Values of k."""
@@ -40,9 +40,9 @@ def _ar_ness(traces: Traces) -> go.Figure:
     for i, (name, runs) in enumerate(group_runs(traces).items()):
         orders = [decode_order(trace.steps) for trace in runs]
         for panel, measure in enumerate((local_ar_ness, global_ar_ness), start=1):
-            mean, deviation = means([[measure(order, k) for order in orders] for k in REACHES])
+            mean, error = means([[measure(order, k) for order in orders] for k in REACHES])
             points, placement = (REACHES, mean), in_panel(panel, i)
-            curve(figure, i, with_count(name, runs), points, "@%{x}: %{y:.3f}", **error_bars(deviation), **placement)
+            curve(figure, i, with_count(name, runs), points, "@%{x}: %{y:.3f}", **error_bars(error), **placement)
     add_level_line(figure, 1)
     return axes(figure, "k", "AR-ness @k", bounds=(0, 1.05)).update_xaxes(tickvals=REACHES)
 
@@ -70,7 +70,7 @@ def _order(traces: Traces) -> go.Figure:
         for fate in (fate for fate in FATES if fate.final and fate in points):
             mark = fate_mark(fate, points[fate], size, "position %{y}, forward pass %{x}")
             add_once(figure, mark, row=1, col=panel)
-        if block := trace.canvas.block:
+        if (block := trace.canvas.block or 1) > 1:
             line = {"color": NEUTRAL, "dash": "dot", "width": 1}
             for border in range(block - trace.canvas.block_offset, max(order) + 1, block):
                 figure.add_hline(y=border + 0.5, line=line, layer="below", row=1, col=panel)
@@ -86,21 +86,22 @@ def along(trace: Trace) -> tuple[list[tuple[float, float]], list[tuple[float, fl
     return sure, [(index / last, float(one.tokens)) for index, one in enumerate(steps)]
 
 
-def binned(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """Return the middles of `BINS` equal stages that hold a point, and the mean over each."""
-    stages: dict[int, list[float]] = {}
-    for x, value in points:
-        stages.setdefault(min(BINS - 1, int(x * BINS)), []).append(value)
-    return [(stage + 0.5) / BINS for stage in sorted(stages)], [fmean(stages[stage]) for stage in sorted(stages)]
+def binned(runs: Sequence[Sequence[tuple[float, float]]]) -> dict[float, Estimate]:
+    """Return the middles of `BINS` equal stages that hold a point of a run, and the mean over each."""
+    stages: dict[int, list[list[float]]] = {}
+    for run, points in enumerate(runs):
+        for x, value in points:
+            stages.setdefault(min(BINS - 1, int(x * BINS)), [[] for _ in runs])[run].append(value)
+    return {(stage + 0.5) / BINS: over_runs(stages[stage]) for stage in sorted(stages)}
 
 
 @Figure(
     name="confidence",
     title="Confidence and tokens per pass along decoding",
     paper="S2D2, Fig. 2, 5 and 6 (bottom)",
-    caption="Means over 20 equal stages of the passes that made a token final. Left: the probability with which those "
-    "tokens were chosen, drafts by their own distribution; corrected draws have none. Right: how many became final at "
-    "once.",
+    caption="Means over 20 equal stages of the passes that made a token final, with standard errors over "
+    "several runs. Confidence is the probability with which those tokens were chosen, of drafts by their own "
+    "distribution; corrected draws have none.",
     accepts=lambda trace: _text(trace) and any(one.confidence is not None for one in decoded_by_step(trace.steps)),
     requirement="a text with the confidence of its tokens",
     limit="groups",
@@ -109,8 +110,11 @@ def _confidence(traces: Traces) -> go.Figure:
     figure = side_by_side(["Confidence of decoded tokens", "Tokens decoded at once"], horizontal_spacing=0.1)
     for i, (name, runs) in enumerate(group_runs(traces).items()):
         for part in (0, 1):
-            x, y = binned([point for run in runs for point in along(run)[part]])
-            points, look = ([100 * at for at in x], y), {"marker": series(i).marker(6), **in_panel(part + 1, i)}
+            stages = binned([along(run)[part] for run in runs])
+            points = [100 * at for at in stages], [each.mean for each in stages.values()]
+            look: Look = {"marker": series(i).marker(6), **in_panel(part + 1, i)}
+            if len(runs) > 1:
+                look |= error_bars([each.error or 0.0 for each in stages.values()])
             curve(figure, i, with_count(name, runs), points, "at %{x:.0f} %: %{y:.3~g}", **look)
     axes(figure, "Progress: share of decoding passes (%)", "Mean confidence", "Tokens per decoding pass")
     return figure.update_xaxes(range=[0, 100]).update_yaxes(range=[0, 1.03], col=1)

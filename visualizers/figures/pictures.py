@@ -16,6 +16,7 @@ from visualizers.picture import PictureError, data_url, final_picture, picture_o
 from visualizers.plot import plain
 
 MAX_ROWS, MAX_COLUMNS = 6, 6
+_KINDS: Final = {"image": "pictures", "video": "clips", "text": "texts"}
 _PROMPT: Final = 26
 """Letters of a prompt on one line."""
 _LETTERS: Final = 108
@@ -102,7 +103,7 @@ def _too_many(traces: Traces) -> str | None:
 
 @Figure(
     name="pictures",
-    title="The pictures, prompt by prompt",
+    title="Results, prompt by prompt",
     paper="SCD, Fig. 1 and 7 to 9; CSpD, Fig. 1, 6 and 7",
     caption="A row is one prompt and seed, a column one way of decoding; below, the forward passes of the target model "
     "(NFE), and after a plus those of the draft model. Exact methods draw from one distribution: results of a row "
@@ -143,7 +144,9 @@ def _draw(traces: Traces) -> go.Figure:
     figure.update_yaxes(tickvals=[-row * _HEIGHT - 0.5 for row in range(len(rows))], ticktext=heads, **bare)
     figure.update_yaxes(range=[-len(rows) * _HEIGHT, 0.02], scaleanchor="x", constraintoward="top")
     wide = min(_ROOM / len(columns), _WIDEST)
-    return figure.update_layout(height=round(160 + wide * _HEIGHT * len(rows)), margin={"t": 132})
+    kinds = {trace.canvas.kind for trace in traces}
+    title = f"The {_KINDS[kinds.pop()]}, prompt by prompt" if len(kinds) == 1 else None
+    return figure.update_layout(height=round(160 + wide * _HEIGHT * len(rows)), margin={"t": 132}, title_text=title)
 
 
 def _broken(text: str, wide: int) -> str:

@@ -68,11 +68,11 @@ def _too_few_or_many(traces: Traces, setting: str) -> str | None:
 def _draw_means(
     figure: go.Figure, index: int, name: str, values: Mapping[Any, Sequence[float | None]], hover: str, **more: Any
 ) -> None:
-    """Draw x -> mean of its values with their standard deviation, where there are any."""
+    """Draw x -> mean of its values with their standard error, where there are any."""
     known = {x: numbers for x, each in values.items() if (numbers := [value for value in each if value is not None])}
-    mean, deviation = means(list(known.values()))
+    mean, error = means(list(known.values()))
     x = [value if isinstance(value, int | float) else str(value) for value in known]
-    curve(figure, index, name, (x, mean), hover, **error_bars(deviation), **more)
+    curve(figure, index, name, (x, mean), hover, **error_bars(error), **more)
 
 
 def _draw_sweep(
@@ -106,7 +106,7 @@ def _difference(traces: Traces) -> go.Figure:
         points = [(share, run) for run in runs if (share := drift(run)) is not None]
         x, y = [share for share, _ in points], [run.summary.forwards for _, run in points]
         related = len(x) >= MIN_RUNS and len(set(x)) > 1 and len(set(y)) > 1
-        label = f"{name}, {len(points)} runs" + (f", correlation {correlation(x, y):.2f}" if related else "")
+        label = with_count(name, runs) + (f", correlation {correlation(x, y):.2f}" if related else "")
         hover, seeds = "%{x:.1f} % changed, %{y} forward passes, seed %{customdata}", [run.seed for _, run in points]
         dots(figure, i, label, (x, y), hover, customdata=seeds)
     return axes(figure, "Mean share of drafts that changed in an iteration (%)", "Forward passes (NFE)", height=480)
@@ -117,7 +117,7 @@ def _difference(traces: Traces) -> go.Figure:
     title="How far drafts drift over several iterations",
     paper="SCD, Fig. 6",
     caption="The share of positions whose draft differs between two windows N iterations apart, over positions pending "
-    "in both, for runs of several strengths by α; error bars are standard deviations between runs. A curve that rises "
+    "in both, for runs of several strengths by α; error bars are standard errors over runs. A curve that rises "
     "with N means that drafts drift. Initial guesses are left out.",
     accepts=lambda trace: drift(trace) is not None,
     requirement="drafts that wait from one forward pass to the next",
@@ -142,7 +142,7 @@ def _hamming(traces: Traces) -> go.Figure:
     title="Forward passes by coupling strength",
     paper="SCD, Fig. 5",
     caption="Each redraft is coupled to the old draft with probability α and independent otherwise; α = 0 is plain "
-    "speculative Jacobi decoding. Means over runs, error bars one standard deviation.",
+    "speculative Jacobi decoding. Means over runs with standard errors.",
     refuses=partial(_too_few_or_many, setting="alpha"),
 )
 def _strength(traces: Traces) -> go.Figure:
@@ -152,13 +152,13 @@ def _strength(traces: Traces) -> go.Figure:
     for i, sweep in enumerate(groups.values()):
         values = list(sweep)
         shares = [[share for run in runs if (share := drift(run)) is not None] for runs in sweep.values()]
-        mean, deviation = means([[_forwards(run) for run in runs] for runs in sweep.values()])
+        mean, error = means([[_forwards(run) for run in runs] for runs in sweep.values()])
         points = [fmean(each) if each else None for each in shares], mean
         look: Look = in_panel(1, i) | {"showlegend": False, "mode": "lines+markers+text", "textfont": {"size": 11}}
         look |= {"text": [f"α = {values[0]:g}", *[""] * (len(values) - 2), f"α = {values[-1]:g}"], "cliponaxis": False}
         look |= {"textposition": ["middle right", *["middle left"] * (len(values) - 1)], "customdata": values}
         hover = "α %{customdata:g}: %{x:.1f} % changed, %{y:.1f} forward passes"
-        curve(figure, i, "", points, hover, **error_bars(deviation), **look)
+        curve(figure, i, "", points, hover, **error_bars(error), **look)
     for mark in figure.data:
         mark.showlegend = mark.name != ""
     axes(figure, "Coupling strength α", "Forward passes (NFE)", "Forward passes (NFE)", height=460)
@@ -170,7 +170,7 @@ def _strength(traces: Traces) -> go.Figure:
     title="Forward passes by window",
     paper="SCD, Table 1 (window L)",
     caption="Forward passes to the last token by the length of the window; level lines are runs without a window. "
-    "Means over runs, error bars one standard deviation.",
+    "Means over runs with standard errors.",
     refuses=partial(_too_few_or_many, setting="window"),
 )
 def _window(traces: Traces) -> go.Figure:
@@ -190,8 +190,8 @@ def _window(traces: Traces) -> go.Figure:
     name="depth",
     title="What deeper drafts gain and cost",
     paper="PSD, section 4.2",
-    caption="Left: tokens per forward pass by depth of the drafts. Right: tokens fed to the model for each token "
-    "decoded, over all rows of a pass. Means over runs, error bars one standard deviation.",
+    caption="Tokens per forward pass by depth of the drafts, and query tokens, those fed to the model over all rows of "
+    "a pass, for each token decoded. Means over runs with standard errors.",
     refuses=partial(_too_few_or_many, setting="depth"),
 )
 def _depth(traces: Traces) -> go.Figure:
@@ -227,7 +227,7 @@ def tries(trace: Trace) -> float | None:
     paper="CSpD, Fig. 8 (draft length), Fig. 10 (tries, temperature, guidance) and Table 7 (DDIM)",
     caption="Accepted drafts by the setting that takes most values among the runs: of those verified, which end with "
     "the first rejection of a pass (filled), and of all that were evaluated (open). Tries are the proposals it took "
-    "to replace a rejected draft. Means over complete runs, error bars one standard deviation.",
+    "to replace a rejected draft. Means over complete runs with standard errors.",
     accepts=lambda trace: acceptances(trace) is not None,
     requirement="verified drafts",
     refuses=lambda traces: None if swept(traces) else "needs complete runs that differ in one setting",
@@ -236,7 +236,7 @@ def _by_setting(traces: Traces) -> go.Figure:
     setting, groups = swept(traces) or ("", {})
     proposed = any(tries(run) is not None for sweep in groups.values() for runs in sweep.values() for run in runs)
     figure = side_by_side(["Drafts accepted", *(["Tries"] if proposed else [])], horizontal_spacing=0.11)
-    for part, drafts in enumerate(("judged", "evaluated")):
+    for part, drafts in enumerate(("verified", "evaluated")):
         of_all = f"of those {drafts}"
         _draw_sweep(figure, 1, groups, _accepted(part), f"{plain(setting)} %{{x}}: %{{y:.1f}} % {of_all}")
         for i, mark in enumerate(figure.data[-len(groups) :]):

@@ -80,6 +80,6 @@ def _draw(traces: Traces) -> go.Figure:
         points = drafts, [pair.per_second(count) for count in drafts]
         curve(figure, i, f"{name}: {about}", points, hover, mode="lines", legendgroup=str(i))
         hover = "%{x:.2f} drafts: %{y:.1f} tokens a second measured<extra></extra>"
-        dots(figure, i, "measured", ([pair.drafts], [pair.measured]), hover, legendgroup=str(i))
+        dots(figure, i, f"{name}: measured", ([pair.drafts], [pair.measured]), hover, legendgroup=str(i))
     axes(figure, "Drafts per verification, gamma", "Tokens a second")
     return figure.update_xaxes(dtick=1, range=[0.5, MAX_DRAFTS + 0.5])

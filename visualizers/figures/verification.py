@@ -12,7 +12,7 @@ from analysis.seeds import estimate
 from traces.measures import MEASURES
 from traces.schema import Fate, PathPair, Trace
 from visualizers.figure import Figure, Traces, group_runs, labels, panels_at, with_count
-from visualizers.plot import add_level_line, axes, curve, dots, error_bars, in_panel, side_by_side
+from visualizers.plot import add_level_line, axes, curve, dots, error_bars, in_panel, side_by_side, step_curve
 from visualizers.style import NEUTRAL, Look, fate_marker, series
 
 HIGHEST, LOWEST = 10.0, -30.0
@@ -97,10 +97,9 @@ def _distances(traces: Traces) -> go.Figure:
         distances = sorted(one.value for one in verdicts)
         points = distances, [100 * (rank + 1) / len(distances) for rank in range(len(distances))]
         label = f"{name}: {100 * _accepted_share(verdicts):.0f} % accepted, mean {fmean(distances):.3g}"
-        steps: Look = {"mode": "lines", "line": {**series(i).line, "shape": "hv"}}
-        curve(figure, i, label, points, "%{y:.0f} % of drafts lie within %{x:.3g}<extra></extra>", **steps)
+        step_curve(figure, i, label, points, "%{y:.0f} % of drafts lie within %{x:.3g}<extra></extra>")
     axes(figure, "Squared distance of draft and target's token", "Share of verified drafts (%)", bounds=(0, 103))
-    return figure.update_xaxes(type="log")
+    return figure.update_xaxes(type="log", exponentformat="power")
 
 
 @Figure(

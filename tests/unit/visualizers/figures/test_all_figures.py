@@ -15,11 +15,12 @@ from support.psd_runs import Plan, speculated
 from support.toy_videos import film
 
 from analysis import stats as run_stats
+from analysis.seeds import over_runs
 from benchmarks._toy_runs import decode_toy_raster, jacobi, ordinary
 from traces import loads
 from traces.measures import MEASURES
 from traces.replay import state_after
-from traces.schema import Fate, Trace
+from traces.schema import Trace
 from visualizers import FIGURES, FigureError, supported
 from visualizers.export_zip.widths import narrowed
 from visualizers.figure import labels
@@ -54,6 +55,7 @@ EXAMPLES: dict[str, Callable[[], list[Trace]]] = {
     "routing": lambda: [block_run("s2d2"), block_run("s2d2", seed=1)],
     "estimators": lambda: [block_run("s2d2", seed=seed) for seed in range(3)],
     "accepted-drafts": lambda: [block_run("s2d2"), block_run("simsd")],
+    "denoising": lambda: [block_run("s2d2"), block_run("simsd"), block_run("simsd", seed=1)],
     "draft-steps": lambda: [block_run("s2d2"), block_run("simsd"), block_run("simsd", seed=1)],
     "throughput": lambda: [block_run("simsd"), block_run("simsd", seed=1)],
     "ar-ness": lambda: [block_run(method, seed=seed) for method in ("s2d2", "diffusion", "simsd") for seed in range(2)],
@@ -105,7 +107,7 @@ def test_any_method_is_drawn_or_refused_with_a_reason(name: str, maker: Callable
 @pytest.mark.parametrize(
     ("name", "traces", "reason"),
     [
-        ("acceptance", lambda: [plain_run()], "needs accept probabilities, which this trace does not have"),
+        ("acceptance", lambda: [plain_run()], "needs verdicts on drafts, which this trace does not have"),
         ("beta", lambda: [plain_run()] * 2, "needs the measures `age` and `tv`, which these 2 traces do not have"),
         ("churn", lambda: [run()] * 7, "draws up to 6 traces side by side, 7 given"),
         ("race", lambda: [run()] * 13, "draws up to 12 runs, 13 given"),
@@ -148,21 +150,6 @@ class TestCanvas:
             assert len(mark.x) == fates.count(fate)
 
 
-def test_cells_hold_the_probability_of_the_last_verdict() -> None:
-    trace = run()
-    drawn = FIGURES["acceptance"].draw([trace])
-    heat = drawn.data[0].z
-    seen = 0
-    for step in trace.steps:
-        for position, fate, bar in zip(step.position, step.fate, step.accept_prob or (), strict=True):
-            if fate in (Fate.ACCEPTED, Fate.RESAMPLED):
-                assert heat[position // 6][position % 6] == bar
-                seen += 1
-    assert seen == sum(value is not None for row in heat for value in row)
-    rejected = sum(step.fate.count(Fate.RESAMPLED) for step in trace.steps)
-    assert len(named(drawn, "the draft was rejected")[0].x) == rejected
-
-
 def test_codes_are_the_fates() -> None:
     trace = run()
     codes = churn(trace)
@@ -180,10 +167,22 @@ def test_beta_is_the_mean_by_age_with_a_band_of_one_standard_error() -> None:
     drawn = FIGURES["beta"].draw([trace])
     ages = [row for row in run_stats.agreement_by_age(trace.steps) if row.count >= MIN_AT_AN_AGE]
     (curve,) = named(drawn, "SJD")
-    assert list(zip(curve.x, curve.y, strict=True)) == [(row.age, row.mean) for row in ages] and len(ages) > 1
+    assert list(curve.x) == [row.age for row in ages] and len(ages) > 1
+    assert curve.y == pytest.approx([row.mean for row in ages])
     band = next(mark for mark in drawn.data if mark.fill == "toself")
-    high = [min(1, row.mean + (row.variance / row.count) ** 0.5) for row in ages]
-    assert list(band.y) == high + [max(0, row.mean - (row.variance / row.count) ** 0.5) for row in reversed(ages)]
+    error = [(row.variance / (row.count - 1)) ** 0.5 for row in ages]
+    high = [min(1, row.mean + half) for row, half in zip(ages, error, strict=True)]
+    low = [max(0, row.mean - half) for row, half in zip(ages, error, strict=True)]
+    assert list(band.y) == pytest.approx(high + low[::-1])
+
+
+def test_beta_of_several_runs_has_their_standard_error() -> None:
+    runs = [run("none", seed=seed) for seed in range(3)]
+    (curve,) = named(FIGURES["beta"].draw(runs), "SJD, 3 runs")
+    first = [run_stats.agreements_of_ages(trace.steps)[1] for trace in runs]
+    estimate = over_runs(first)
+    assert estimate.runs == 3 and curve.y[0] == pytest.approx(estimate.mean)
+    assert list(curve.customdata[0]) == pytest.approx([estimate.error, sum(map(len, first))])
 
 
 def test_drift_is_the_mean_difference_over_runs() -> None:
@@ -192,7 +191,7 @@ def test_drift_is_the_mean_difference_over_runs() -> None:
     for distance, value, spread in zip(curve.x, curve.y, curve.error_y.array, strict=True):
         each = [run_stats.mean_difference(run_stats.token_difference(trace.steps, distance)) for trace in runs]
         values = [100 * mean for mean in each if mean is not None]
-        assert (value, spread) == pytest.approx((fmean(values), stdev(values)))
+        assert (value, spread) == pytest.approx((fmean(values), stdev(values) / len(values) ** 0.5))
     assert list(curve.x) == [1, 2, 3]
 
 
@@ -219,6 +218,13 @@ def test_agreement_is_the_recorded_pairs_within_the_bounds() -> None:
     assert shares([0.0, 0.26, 1.0, 0.99], bins=4) == (25.0, 25.0, 0.0, 50.0)
     for bars in FIGURES["collision-histogram"].draw([trace]).data:
         assert sum(bars.y) == pytest.approx(100)
+
+
+def test_curves_of_steps_are_solid_with_marks() -> None:
+    drawn = FIGURES["race"].draw([plain_run(), run("none"), run()])
+    steps = [mark for mark in drawn.data if mark.line.shape == "hv"]
+    assert len(steps) == 6 and all(mark.line.dash == "solid" and "markers" in mark.mode for mark in steps)
+    assert len({(mark.line.color, mark.marker.symbol) for mark in steps}) == 3
 
 
 def test_race_and_latency_are_the_statistics() -> None:
@@ -253,7 +259,7 @@ def test_sweeps_are_means_over_seeds() -> None:
     by_strength, by_drift = FIGURES["strength"].draw(example("strength")).data
     halves = [run(alpha=0.5, seed=seed).summary.forwards for seed in range(2)]
     assert list(by_strength.x) == [0, 0.5, 1] and by_drift.x[0] > by_drift.x[-1]
-    assert (by_strength.y[1], by_strength.error_y.array[1]) == (fmean(halves), stdev(halves))
+    assert (by_strength.y[1], by_strength.error_y.array[1]) == (fmean(halves), stdev(halves) / len(halves) ** 0.5)
     assert tuple(by_drift.y) == tuple(by_strength.y)
     curve, level = FIGURES["window"].draw(example("window")).data
     assert (list(curve.x), list(level.y)) == ([4, 8], [36, 36])
@@ -271,9 +277,9 @@ def test_more_than_three_panels_stand_in_rows_below_their_titles(count: int) -> 
     figure = FIGURES["churn"].draw(RUNS[:count])
     axes = panels(figure)
     corners = [(x.domain[0], y.domain[0]) for x, y in axes]
-    assert len(set(corners)) == count and [left for left, _ in corners[3:]] == [
-        left for left, _ in corners[: count - 3]
-    ]
+    across = 2 if count == 4 else 3  # rows are as long as each other
+    assert len(set(corners)) == count
+    assert [left for left, _ in corners[across:]] == [left for left, _ in corners[: count - across]]
     assert len({bottom for _, bottom in corners}) == (1 if count == 3 else 2)
     assert min(bottom for _, bottom in corners) == pytest.approx(0, abs=1e-9)
     for (x, y), title in zip(axes, figure.layout.annotations[:count], strict=True):

@@ -92,13 +92,15 @@ class TestOrder:
         assert wide.y[1] == pytest.approx(fmean(global_ar_ness(order, 2) for order in orders))
 
     def test_confidence_is_averaged_by_stage(self) -> None:
-        assert binned([(0.0, 1.0), (0.01, 0.0), (1.0, 0.4)]) == ([0.025, 0.975], [0.5, 0.4])
+        stages = binned([[(0.0, 1.0), (0.01, 0.0)], [(1.0, 0.4)], [(1.0, 0.6)]])
+        assert {at: (one.mean, one.runs) for at, one in stages.items()} == {0.025: (0.5, 2), 0.975: (0.5, 2)}
+        assert stages[0.975].error == pytest.approx(0.1)
         sure, tokens = along(RUN)
         assert (sure[0][0], tokens[0][0], tokens[-1][0]) == (0, 0, 1)
         assert sum(count for _, count in tokens) == RUN.summary.tokens
         curve, counts = FIGURES["confidence"].draw([RUN]).data
-        assert tuple(curve.y) == tuple(binned(sure)[1])
-        assert tuple(counts.y) == tuple(binned(tokens)[1])
+        assert tuple(curve.y) == tuple(one.mean for one in binned([sure]).values())
+        assert tuple(counts.y) == tuple(one.mean for one in binned([tokens]).values())
 
 
 def test_bars_and_draft_steps_are_the_statistics() -> None:

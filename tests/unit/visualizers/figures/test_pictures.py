@@ -17,7 +17,7 @@ from traces.stats import Tally
 from traces.video import frame_ends, frame_names, kept_by_change
 from visualizers import FIGURES
 from visualizers.figures.acceptance import BINS, PlaceTally, by_detail, correlation, local_detail
-from visualizers.figures.canvas import verdicts
+from visualizers.figures.acceptance_map import verdicts
 from visualizers.picture import data_url, picture_of
 
 ORDINARY, RUN = ordinary(4, 4), jacobi(4, 4, 6)
