@@ -26,6 +26,8 @@ MAX_LINES: Final = 48
 """Lines of a text whose words are drawn; a longer one is drawn as a grid."""
 _LINE: Final = 26
 """Pixels that a line takes."""
+_LEAST: Final = 4 * _LINE
+"""Pixels of a text of few lines, for the ticks of the colour bar."""
 _FOOT: Final = 84
 """Pixels below the panels."""
 _AROUND: Final = 1.2
@@ -175,7 +177,7 @@ def _acceptance(traces: Traces, step: int | None) -> go.Figure:
     high = max(_fill(figure, panel, step, len(panels)) for panel in panels)
     when = "when it was verified last" if step is None else f"in forward pass {step}"
     rows = panels[-1].row
-    bar = {"title": {"text": "Acceptance<br>probability"}}
+    bar = {"title": {"text": "Acceptance<br>probability"}, "tickvals": [0, 0.5, 1]}
     return figure.update_layout(
         height=(figure.layout.margin.t or 84) + _FOOT + high if rows == 1 else 140 + 200 * rows,
         title_text=f"Acceptance probability of every draft {when}",
@@ -185,13 +187,15 @@ def _acceptance(traces: Traces, step: int | None) -> go.Figure:
 
 def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> float:
     """Draw one panel, and return the pixels that it takes."""
-    if _readable(panel.runs, step):
-        high = _LINE * _fill_text(figure, panel, step)
-        meta = figure.layout.meta or {}
+    readable, (rows, columns) = _readable(panel.runs, step), grid(panel.runs[0].canvas)
+    if readable:
+        rows = _fill_text(figure, panel, step)
+    else:
+        _fill_grid(figure, panel, step, panels)
+    if panel.runs[0].canvas.kind == "text":
+        meta, high = figure.layout.meta or {}, max(_LINE * rows, _LEAST)
         figure.update_layout(meta={**meta, "panel_height": max(high, meta.get("panel_height", 0))})
         return high
-    _fill_grid(figure, panel, step, panels)
-    rows, columns = grid(panel.runs[0].canvas)
     wide = (WIDTH - 160) / min(panels, PER_ROW)
     return min(HEIGHTS[min(panels, PER_ROW) - 1] - 84 - _FOOT, rows / columns * wide)
 
@@ -262,6 +266,8 @@ def _fill_grid(figure: go.Figure, panel: Panel, step: int | None, panels: int) -
     numbered_cells = enumerate(cells(trace.canvas))
     cell_of = {at: (row, column % columns) for at, (row, column) in numbered_cells if column // columns == panel.frame}
     square_axes(figure, (rows, columns), panel.row, panel.col)
+    if trace.canvas.kind == "text":  # its few rows are as high as lines
+        figure.update_yaxes(scaleanchor=None, **where)
     if panels > PER_ROW and frame_count(trace.canvas) > 1:  # small panels
         figure.update_xaxes(showticklabels=False, ticks="", title_text="Column" if panel.frame == 0 else "", **where)
         figure.update_yaxes(showticklabels=False, ticks="", **where)

@@ -1,5 +1,6 @@
 """Drafts of later steps: the draft graph of a pass, how well a pass predicts the next, what each mechanism adds."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -17,6 +18,11 @@ from visualizers.style import NEUTRAL, Look, fate_color, series
 LOOKS: Final = {"kept": ("star", BLUE), "accepted": ("circle", BLUE), "rejected": ("x-open", NEUTRAL)}
 """Outcome of a node -> symbol and colour."""
 
+ROW: Final = 130
+"""Pixels between two sets of a level, for a label."""
+LABEL_LETTERS: Final = 11
+"""Letters on a line of a label."""
+_TAG: Final = re.compile(r"</?b>")
 AROUND: Final = 4
 """Tokens that a label shows to each side of the last draft."""
 
@@ -82,8 +88,18 @@ def _labels(trace: Trace, number: int) -> list[str]:
             else "▢"
             for position in range(max(0, last - AROUND), min(len(before.final), last + AROUND))
         ]
-        labels.append("".join(parts).replace(plain("<end>"), "").strip())
+        labels.append(_in_lines([part for part in parts if part != plain("<end>")]))
     return labels
+
+
+def _in_lines(parts: Sequence[str]) -> str:
+    """Join the parts of a label in lines that are short enough for its column."""
+    lines = [""]
+    for part in parts:
+        if len(_TAG.sub("", lines[-1] + part)) > LABEL_LETTERS and lines[-1].strip():
+            lines.append("")
+        lines[-1] += part
+    return "<br>".join(line.strip() for line in lines)
 
 
 @Figure(
@@ -121,7 +137,16 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         bare = {"showticklabels": False, "showgrid": False, "ticks": ""}
         figure.update_yaxes(title_text="Sets of the level", range=rows, **bare, **where)
     title = f"Drafts of {moment}" if len(traces) == 1 else "Drafts of later steps"
-    return figure.update_layout(height=460, title_text=title, showlegend=True)
+    high = ROW * max(
+        2,
+        1
+        + max(
+            height
+            for number, trace in zip(chosen, traces, strict=True)
+            for _, height in coordinates(trace.steps[number - 1].graph or ())
+        ),
+    )
+    return figure.update_layout(height=200 + high, title_text=title, showlegend=True, meta={"panel_height": high})
 
 
 def _draw_nodes(figure: go.Figure, at: Sequence[Place], trace: Trace, number: int, panel: int) -> None:

@@ -132,6 +132,7 @@ def _draw(traces: Traces) -> go.Figure:
         mode="text",
         textposition="bottom center",
         textfont={"size": 12},
+        cliponaxis=False,
         hovertemplate="%{customdata[2]}<br>%{customdata[0]}, seed %{customdata[1]}<extra></extra>",
         showlegend=False,
     )

@@ -99,8 +99,9 @@ def _estimators(traces: Traces) -> go.Figure:
         hover += "mean absolute error %{customdata[2]:.3f}, %{customdata[3]} verifications<extra></extra>"
         dots(figure, i, label, points, hover, **look)
     figure.add_vline(x=0, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
-    height, bounds = 200 + len(names) * (30 + 22 * len(groups)), (len(names) - 0.4, -0.8)
-    axes(figure, "Expected less accepted (tokens)", "Estimator", height=height, bounds=bounds)
+    panel_height, bounds = len(names) * (30 + 22 * len(groups)), (len(names) - 0.4, -0.8)
+    axes(figure, "Expected less accepted (tokens)", "Estimator", height=200 + panel_height, bounds=bounds)
+    figure.update_layout(meta={"panel_height": panel_height})
     ticks = [estimator(name) for name in names]
     return figure.update_yaxes(zeroline=False, tickvals=list(range(len(names))), ticktext=ticks)
 
