@@ -10,8 +10,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from traces.replay import PENDING, canvas_size, position_updates, state_after
-from traces.schema import FATES, Fate, Token, Trace
+from traces.schema import FATES, Fate, Trace
 from traces.video import frame_count, frame_names
+from traces.words import canvas_texts, words
 from visualizers.figure import MAX_FRAMES, WIDTH, Figure, Traces, group_runs, with_count
 from visualizers.figures.canvas import HEIGHTS, mark_size, square_axes
 from visualizers.palette import CIVIDIS, REJECTED, VERMILLION, ink
@@ -85,11 +86,11 @@ def mean_verdicts(runs: Sequence[Trace], step: int | None = None) -> dict[int, V
     }
 
 
-def lines_of(words: Sequence[str]) -> list[tuple[int, float, float]]:
+def lines_of(texts: Sequence[str]) -> list[tuple[int, float, float]]:
     """Return line, left end and width of every word's box; a space before a word is a gap, a line break ends a line."""
     line, at = 0, 0.0
     boxes = []
-    for word in words:
+    for word in texts:
         gap = len(word) - len(word.lstrip(" ")) if word.strip(" ") else 0
         width = sum(1 + (east_asian_width(letter) in "WF") for letter in word.strip(" ") or " ") + _AROUND
         if at + min(gap, 1) * bool(at) + width > LETTERS and at:
@@ -105,15 +106,11 @@ def lines_of(words: Sequence[str]) -> list[tuple[int, float, float]]:
 def _words(trace: Trace, step: int | None) -> list[str]:
     """Return the text of every token after a step, up to the end of the text; open positions are boxes."""
     state = state_after(trace, len(trace.steps) if step is None else min(step, len(trace.steps)))
-    names = trace.legend.vocabulary or {}
-
-    def word(token: Token | None) -> str:
-        return names.get(token, f"#{token}") if isinstance(token, int) else "▢"
-
-    words = [word(token) for token in state.tokens]
+    texts = words(canvas_texts(trace.legend.vocabulary or {}, state.tokens))
+    shown = ["▢" if text is None else text for text in texts]
     ends = [at for at, token in enumerate(state.tokens) if state.final[at] and token in trace.legend.ends]
     last = max((at for at, token in enumerate(state.tokens) if token is not None), default=-1)
-    return words[: min(ends[0] if ends else last, last) + 1] if step is None else words
+    return shown[: min(ends[0] if ends else last, last) + 1] if step is None else shown
 
 
 def _readable(runs: Sequence[Trace], step: int | None) -> bool:
@@ -203,10 +200,10 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> flo
 def _fill_text(figure: go.Figure, panel: Panel, step: int | None) -> int:
     """Draw the words of a text in boxes that have the colour of the verdict."""
     (trace,), where = panel.runs, {"row": panel.row, "col": panel.col}
-    words, verified = _words(trace, step), mean_verdicts(panel.runs, step)
-    boxes = lines_of(words)
+    texts, verified = _words(trace, step), mean_verdicts(panel.runs, step)
+    boxes = lines_of(texts)
     for judged in (False, True):
-        here = [at for at in range(len(words)) if (at in verified) is judged]
+        here = [at for at in range(len(texts)) if (at in verified) is judged]
         rejected = [judged and verified[at].rejected for at in here]
         hues: Any = [verified[at].accept_prob for at in here] if judged else translucent(NEUTRAL, 0)
         edges = [VERMILLION if lost else NEUTRAL for lost in rejected]
@@ -214,7 +211,7 @@ def _fill_text(figure: go.Figure, panel: Panel, step: int | None) -> int:
         verdict_texts = [
             f"acceptance probability {verified[at].accept_prob:.3f}" if judged else "not verified" for at in here
         ]
-        shown = [plain(words[at].strip(" ").replace("\n", "↵") or "␣") for at in here]
+        shown = [plain(texts[at].strip(" ").replace("\n", "↵") or "␣" * bool(texts[at])) for at in here]
         inks = [_ink(verified[at].accept_prob) if judged else NEUTRAL for at in here]
         figure.add_bar(
             orientation="h",
