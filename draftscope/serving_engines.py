@@ -8,6 +8,7 @@ a pass.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
@@ -195,23 +196,15 @@ def from_llama_cpp(source: Any, model: str, *, before: Any = (), **head: Any) ->
         about = {"extensions": extensions, **head} if single else head
         return _sums_trace("llama.cpp", model, sums, {}, about, text_of(items[0]) if single else None)
     builder = TraceBuilder("llama.cpp", model, **{"note": _LLAMA_NOTE, "extensions": extensions, **head})
-    earlier = dict.fromkeys(_LLAMA_COUNTERS, 0)
-    for timings in counted:
-        now = {name: get(timings, name) or 0 for name in _LLAMA_COUNTERS}
-        tokens, drafted, accepted, spent = (now[name] - earlier[name] for name in _LLAMA_COUNTERS)
-        if not tokens and not drafted:
-            continue  # Another chunk of the same pass.
-        if tokens != accepted + 1 or drafted < accepted:
-            raise ValueError(f"source: {tokens} tokens came at once, {accepted} of them drafts that passed; {remedy}")
-        fed, took = drafted + 1, spent
-        if not earlier["predicted_n"]:  # The pass that reads the prompt.
-            fed, took = get(timings, "prompt_n") or 1, spent + (get(timings, "prompt_ms") or 0)
-        mode = "verify" if drafted else "causal"
-        builder.count(accepted, drafted, tokens, call={"mode": mode, "query_tokens": fed, "milliseconds": max(0, took)})
-        earlier = now
+    for index, one in enumerate(passes := _llama_passes(counted, remedy)):
+        fed, took = one.drafted + 1, one.milliseconds
+        if not index:  # The pass that reads the prompt.
+            fed, took = get(counted[0], "prompt_n") or 1, took + (get(counted[0], "prompt_ms") or 0)
+        call = {"mode": "verify" if one.drafted else "causal", "query_tokens": fed, "milliseconds": max(0, took)}
+        builder.count(min(one.accepted, one.tokens), one.drafted, one.tokens, call=call)
     ids = [int(token) for chunk in items for token in get(chunk, "tokens") or ()]
     text = "".join(map(text_of, items))
-    ids_if_complete = ids if len(ids) == earlier["predicted_n"] else ()
+    ids_if_complete = ids if len(ids) == sum(one.tokens for one in passes) else ()
     return builder.trace(ids_if_complete, text=text or None, complete=any(map(is_finished, items)))
 
 
@@ -262,6 +255,38 @@ def _of_histogram(meta: Any, drafts: int) -> Sums:
         accepted_by_position=accepted,
         judged_by_position=(passes, *accepted[:-1]) if proposed in (None, passes * drafts) else (),
     )
+
+
+@dataclass(slots=True)
+class _LlamaPass:
+    """A pass in a stream of llama.cpp."""
+
+    drafted: int
+    accepted: int
+    tokens: int = 0
+    milliseconds: float = 0.0
+
+
+def _llama_passes(counted: Sequence[Any], remedy: str) -> list[_LlamaPass]:
+    """The passes of a stream, whose tokens come at once or one by one after the drafts of their pass were counted."""
+    passes: list[_LlamaPass] = []
+    earlier = dict.fromkeys(_LLAMA_COUNTERS, 0)
+    for timings in counted:
+        now = {name: get(timings, name) or 0 for name in _LLAMA_COUNTERS}
+        tokens, drafted, accepted, spent = (now[name] - earlier[name] for name in _LLAMA_COUNTERS)
+        earlier = now
+        if not tokens and not drafted:
+            continue  # Another chunk of the same token.
+        is_full = not passes or passes[-1].tokens == passes[-1].accepted + 1
+        is_next = bool(drafted or accepted or is_full)
+        if is_next:
+            passes.append(_LlamaPass(drafted, accepted))
+        last = passes[-1]
+        last.tokens += tokens
+        last.milliseconds += spent
+        if last.tokens > last.accepted + 1 or accepted > drafted or (is_next and not is_full):
+            raise ValueError(f"source: {tokens} tokens came at once, {accepted} of them drafts that passed; {remedy}")
+    return passes
 
 
 def _of_timings(timings: Any) -> Sums:

@@ -247,6 +247,28 @@ def test_a_stream_of_the_chat_route_of_llama_cpp() -> None:
         assert (trace.output.text, trace.summary.complete, accepted(trace)) == ("Once upon a", True, [0, 1])
 
 
+def test_tokens_that_come_one_by_one_after_the_counts_of_their_pass() -> None:
+    """The form of the server since tokens of one pass are sent apart; the last pass is cut by the length."""
+    counts = [(1, 0, 0), (2, 4, 0), (3, 7, 2), (4, 7, 2), (5, 7, 2), (6, 11, 5), (7, 11, 5)]
+    timings = [
+        {
+            "prompt_n": 5,
+            "prompt_ms": 1.0,
+            "predicted_n": n,
+            "predicted_ms": 2.0 * n,
+            "draft_n": d,
+            "draft_n_accepted": a,
+        }
+        for n, d, a in counts
+    ]
+    stream = [{"content": "x", "tokens": [index], "timings": each} for index, each in enumerate(timings)]
+    trace = ds.from_llama_cpp([*stream, {"content": "", "stop": True, "timings": timings[-1]}], "m")
+    assert [step.signals["accepted"] for step in trace.steps] == [0, 0, 2, 2]
+    assert [step.signals["committed"] for step in trace.steps] == [1, 1, 3, 2]
+    assert [step.call.milliseconds.total for step in trace.steps] == [3, 2, 6, 4]
+    assert (trace.output.tokens, trace.summary.tokens) == (tuple(range(7)), 7)
+
+
 def test_whole_responses_of_llama_cpp_have_sums() -> None:
     timings = {"prompt_n": 10, "prompt_ms": 5.0, "predicted_n": 12, "predicted_ms": 20.0}
     one = {"content": "x", "stop": True, "timings": timings | {"draft_n": 22, "draft_n_accepted": 4}}
