@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from draftscope.experiments import Arm, Experiment, JsonlStore, MemoryStore, ProblemSet, run_experiment
     from draftscope.experiments.bench import bench
     from draftscope.runner import methods, models, run, settings
+    from draftscope.servers.bench import bench_server
     from draftscope.transformers_recorder import record
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "TraceError",
     "TraceWarning",
     "bench",
+    "bench_server",
     "calibrate",
     "certify",
     "figure",
@@ -60,6 +62,7 @@ _WITH_ENGINES: Final = {
         ("Arm", "Experiment", "JsonlStore", "MemoryStore", "ProblemSet", "run_experiment"), "draftscope.experiments"
     ),
     "bench": "draftscope.experiments.bench",
+    "bench_server": "draftscope.servers.bench",
     "calibrate": "draftscope.calibration",
     "certify": "draftscope.certificates.certificate",
     "write_certificate": "draftscope.certificates.certificate",

@@ -187,8 +187,12 @@ def opened_tradeoffs(data: bytes) -> tuple[Tradeoff, ...]:
     Raises:
         SweepError: If the file is invalid or compares nothing.
     """
-    found = _compared(gathered(read_results(data).rows, judged=False), "an opened file")
+    found = tuple(_compared(gathered(read_results(data).rows, judged=False), "an opened file"))
     complete = tuple(one for one in found if one.height is not None)
+    if found and not complete:
+        raise SweepError(
+            "rows: the quality of no setting was measured; give greedy runs, or problems with known answers"
+        )
     if not complete:
         raise SweepError("rows: there is no row labelled 'ordinary' to compare with; give a file of draftscope bench")
     return complete
@@ -215,7 +219,8 @@ def _compare(group: Group, baseline: Group, source: str) -> Tradeoff:
         right, usually = group.shares(), baseline.shares()
         change = estimate([100 * (right[problem] - usually[problem]) for problem in right.keys() & usually.keys()])
         graded = {"change": change.mean, "error": change.error}
-        graded["quality"] = f"right answers, {group.problems} problems"
+        measure = "texts of the baseline" if "route" in group.config else "right answers"
+        graded["quality"] = f"{measure}, {group.problems} problems"
     return Tradeoff(
         kind="text",
         method=group.method,

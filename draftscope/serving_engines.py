@@ -26,6 +26,7 @@ from draftscope.serving_formats import (
 )
 from draftscope.trace import Trace
 from traces.schema import Sums
+from traces.stats import add_sums
 
 _NOTE: Final = "Counts from {engine}: no ids of rejected drafts, probabilities, uniform numbers or times."
 _TAKEN: Final = (
@@ -151,7 +152,7 @@ def from_sglang(source: Any, model: str, *, speculative_tokens: int | None = Non
     extensions = {"sglang": {name: last[name] for name in _SGLANG_TOTALS if name in last}}
     about = {"extensions": extensions, **head}
     if len(chunks) == 1 or all(map(is_finished, chunks)):
-        sums = _added([_of_histogram(meta, drafts) for meta in metas])
+        sums = add_sums([_of_histogram(meta, drafts) for meta in metas])
         text = text_of(chunks[0]) or get(chunks[0], "text") if len(chunks) == 1 else None
         head = about if len(chunks) == 1 else head
         return _sums_trace("SGLang", model, sums, {"speculative_tokens": drafts}, head, text)
@@ -191,7 +192,7 @@ def from_llama_cpp(source: Any, model: str, *, before: Any = (), **head: Any) ->
         raise ValueError(f"source: no chunk has timings; {remedy[:-1]} ({known})")
     extensions = {"llama.cpp": {name: get(counted[-1], name) or 0 for name in _LLAMA_COUNTERS}}
     if len(counted) == len(items) and all(map(is_finished, items)):
-        sums = _added([_of_timings(timings) for timings in counted])
+        sums = add_sums([_of_timings(timings) for timings in counted])
         single = len(items) == 1
         about = {"extensions": extensions, **head} if single else head
         return _sums_trace("llama.cpp", model, sums, {}, about, text_of(items[0]) if single else None)
@@ -217,15 +218,7 @@ def _counted(items: Sequence[Any], before: Any, engine: str, positions: int | No
     if any(one < two for one, two in pairwise((counters.drafts, *accepted))):
         problem = f"counts {counters.drafts} drafts of which {list(accepted)} were accepted at each position"
         raise ValueError(f"source: {problem}; give the metrics of one engine, read at one time.")
-    return Sums(
-        tokens=counters.drafts + counters.accepted_tokens,
-        forwards=counters.drafts,
-        verifications=counters.drafts,
-        drafts=counters.draft_tokens,
-        accepted=counters.accepted_tokens,
-        accepted_by_position=accepted,
-        judged_by_position=counters.judged_by_position(),
-    )
+    return counters.sums()
 
 
 def _of_histogram(meta: Any, drafts: int) -> Sums:
@@ -296,27 +289,6 @@ def _of_timings(timings: Any) -> Sums:
     return Sums(
         tokens=tokens, forwards=tokens - accepted, drafts=drafts, accepted=accepted, seconds=max(0.0, spent / 1000)
     )
-
-
-def _added(parts: Sequence[Sums]) -> Sums:
-    """The sums of several requests; what one of them does not report is not known of all."""
-    verified = [part.verifications for part in parts if part.verifications is not None]
-    length = max(len(part.accepted_by_position) for part in parts)
-    judged = [part.judged_by_position for part in parts]
-    return Sums(
-        tokens=sum(part.tokens for part in parts),
-        forwards=sum(part.forwards for part in parts),
-        verifications=sum(verified) if len(verified) == len(parts) else None,
-        drafts=sum(part.drafts for part in parts),
-        accepted=sum(part.accepted for part in parts),
-        accepted_by_position=_column_sums([part.accepted_by_position for part in parts], length),
-        judged_by_position=_column_sums(judged, length) if all(judged) else (),
-        seconds=sum(part.seconds for part in parts),
-    )
-
-
-def _column_sums(columns: Sequence[Sequence[int]], length: int) -> tuple[int, ...]:
-    return tuple(sum(column[at] for column in columns if at < len(column)) for at in range(length))
 
 
 def _sums_trace(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from traces.errors import format_value
+from traces.schema import Sums
 
 _SAMPLE: Final = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([^\s{}]+)(?:\s+-?\d+)?")
 """A line of the Prometheus text format: name, labels, value, and a time."""
@@ -39,11 +40,22 @@ class DraftCounters:
     accepted_by_position: tuple[int, ...]
     """Empty where they are not counted."""
 
-    def judged_by_position(self) -> tuple[int, ...]:
-        """Drafts verified at each position, if every verification had a draft at each; empty otherwise."""
-        if self.draft_tokens != self.drafts * len(self.accepted_by_position):
-            return ()
-        return (self.drafts, *self.accepted_by_position)[: len(self.accepted_by_position)]
+    def sums(self) -> Sums:
+        """The sums of a trace.
+
+        The number of drafts verified at each position is known if every verification had a draft at each.
+        """
+        length = len(self.accepted_by_position)
+        is_even = self.draft_tokens == self.drafts * length
+        return Sums(
+            tokens=self.drafts + self.accepted_tokens,
+            forwards=self.drafts,
+            verifications=self.drafts,
+            drafts=self.draft_tokens,
+            accepted=self.accepted_tokens,
+            accepted_by_position=self.accepted_by_position,
+            judged_by_position=(self.drafts, *self.accepted_by_position)[:length] if is_even else (),
+        )
 
 
 def parsed(source: Any) -> list[Any]:

@@ -96,6 +96,27 @@ def summarise_sums(sums: Sums) -> Summary:
     )
 
 
+def add_sums(parts: Sequence[Sums]) -> Sums:
+    """Return the sums of several requests; a count that one of them lacks is unknown."""
+    verified = [part.verifications for part in parts if part.verifications is not None]
+    length = max(len(part.accepted_by_position) for part in parts)
+    judged = [part.judged_by_position for part in parts]
+    return Sums(
+        tokens=sum(part.tokens for part in parts),
+        forwards=sum(part.forwards for part in parts),
+        verifications=sum(verified) if len(verified) == len(parts) else None,
+        drafts=sum(part.drafts for part in parts),
+        accepted=sum(part.accepted for part in parts),
+        accepted_by_position=_column_sums([part.accepted_by_position for part in parts], length),
+        judged_by_position=_column_sums(judged, length) if all(judged) else (),
+        seconds=sum(part.seconds for part in parts),
+    )
+
+
+def _column_sums(columns: Sequence[Sequence[int]], length: int) -> tuple[int, ...]:
+    return tuple(sum(column[at] for column in columns if at < len(column)) for at in range(length))
+
+
 def evaluated_drafts(step: Step) -> int:
     """Return how many drafts a verifying pass evaluated; those it dropped or left pending count as well."""
     if not any(fate.judged for fate in step.fate):

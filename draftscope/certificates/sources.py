@@ -9,6 +9,7 @@ import torch
 
 from draftscope.certificates.known_model import Sampling, network, to_ids
 from draftscope.servers.client import ServerClient, ServerError
+from draftscope.servers.engines import METRICS, identify
 
 DrafterKind: TypeAlias = Literal["", "model", "lookup"]
 DRAFTS: Final = 4
@@ -232,14 +233,4 @@ def served(client: ServerClient, drafter: DrafterKind) -> Source:
     kind, model = identify(client)
     if kind == "llamacpp":
         return LlamaCppSource(client, f"llama.cpp at {client.url}", drafter)
-    metrics = "vllm" if kind == "vllm" else ""
-    return OpenAISource(client, model, f"{kind or 'server'} at {client.url}", drafter, metrics)
-
-
-def identify(client: ServerClient) -> tuple[str, str]:
-    """Return the kind of engine (llamacpp, vllm, sglang or what it calls itself) and the id of its model."""
-    answer = client.get("/v1/models")
-    models = answer.get("data") if isinstance(answer, dict) else None
-    if not isinstance(models, list) or not models or not isinstance(models[0], dict):
-        raise ServerError(f"{client.url}/v1/models: lists no model; start the server with one.")
-    return str(models[0].get("owned_by") or "")[:100], str(models[0].get("id") or "")[:500]
+    return OpenAISource(client, model, f"{kind or 'server'} at {client.url}", drafter, METRICS.get(kind, ""))

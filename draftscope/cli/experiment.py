@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, Option, Typer
 
-from draftscope.cli.errors import DONE
+from draftscope.cli.errors import DONE, CommandError
 from draftscope.cli.options import (
     Chat,
     Device,
@@ -24,10 +24,25 @@ app = Typer(help="Run many methods, settings, prompts and seeds.", rich_markup_m
 
 
 def bench(
-    target: Annotated[str, Option(metavar="ID", help="A model id, a checkpoint's folder or OWNER/NAME.")],
     prompts: Annotated[
         str, Option(metavar="FILE", help="JSON lines or an array: prompt, question, turns, messages or conversations.")
     ],
+    target: Annotated[
+        str | None, Option(metavar="ID", help="A model id, a checkpoint's folder or OWNER/NAME.", show_default=False)
+    ] = None,
+    server: Annotated[
+        str | None,
+        Option(metavar="URL", help="A running server, in place of --target; a --set is a field of requests."),
+    ] = None,
+    baseline: Annotated[str | None, Option(metavar="URL", help="A server without drafts to compare with.")] = None,
+    baseline_set: Annotated[
+        list[str] | None, Option(metavar="NAME=VALUE", help="A field of the baseline's requests alone.")
+    ] = None,
+    concurrency: Annotated[int, Option(metavar="N", help="Requests to a server at a time.")] = 1,
+    route: Annotated[
+        Literal["chat", "completions", "native"], Option(help="Route of a server; native is llama.cpp's.")
+    ] = "chat",
+    warmup: Annotated[int, Option(metavar="N", help="Requests to a server that are not counted.")] = 1,
     drafter: Annotated[
         str | None, Option(metavar="ID", help="Model that drafts; default: the catalogue's for the target, if any.")
     ] = None,
@@ -48,10 +63,29 @@ def bench(
         str | None, Option("-o", "--output", metavar="FILE", help="Write JSON, which the app opens under Choose.")
     ] = None,
 ) -> int:
-    """Time your models on your prompts, with and without drafts.
+    """Time your models or a running server on your prompts, with and without drafts.
 
-    Runs the methods of Draftscope and `generate` of transformers.
+    Runs the methods of Draftscope and `generate` of transformers, or sends requests to a server.
     """
+    if (target is None) == (server is None):
+        raise CommandError("give either --target ID or --server URL.")
+    if server is not None:
+        from draftscope.cli.served import bench_served
+
+        return bench_served(
+            server,
+            prompts,
+            limit=limit,
+            output=output,
+            latex=table == "latex",
+            baseline=baseline,
+            baseline_fields=parse_variables(baseline_set, "--baseline-set") or {},
+            fields={"seed": seed} | (parse_variables(settings, "--set") or {}),
+            concurrency=concurrency,
+            route="completions" if route == "chat" and chat is False else route,
+            warmup=warmup,
+            repeats=repeats,
+        )
     from draftscope.experiments.bench import bench as measure
     from draftscope.experiments.prompt_files import read_prompts
 

@@ -20,15 +20,15 @@ def parse_assignments(texts: Sequence[str]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts)
 
 
-def parse_variables(texts: Sequence[str] | None) -> dict[str, Any] | None:
-    """Return the variables of `--template NAME=VALUE` by name; a value is JSON or, where it is not, a text."""
+def parse_variables(texts: Sequence[str] | None, option: str = "--template") -> dict[str, Any] | None:
+    """Return the variables of an option NAME=VALUE by name; a value is JSON or, where it is not, a text."""
     if texts is None:
         return None
     variables: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ConfigError(f"--template: {text!r} must read NAME=VALUE.")
+            raise ConfigError(f"{option}: {text!r} must read NAME=VALUE.")
         try:
             variables[name] = json.loads(value)
         except (ValueError, RecursionError):

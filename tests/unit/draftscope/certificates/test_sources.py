@@ -11,8 +11,9 @@ import pytest
 import draftscope as ds
 from draftscope.certificates.known_model import PROMPTS, Sampling, write_checkpoints
 from draftscope.certificates.named import NAMES, named_source
-from draftscope.certificates.sources import OpenAISource, TransformersSource, identify, served
+from draftscope.certificates.sources import OpenAISource, TransformersSource, served
 from draftscope.servers.client import ServerClient, ServerError
+from draftscope.servers.engines import identify
 from draftscope.servers.llama_cpp import Speculation, llama_cpp_server
 
 
