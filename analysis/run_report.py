@@ -97,7 +97,7 @@ class RunReport:
         if self.base is None or not is_baseline(self.base):
             return "the model's own distribution"
         same = self.base.output.tokens == self.trace.output.tokens
-        return "the same tokens" if same else "another draw of the same distribution"
+        return "the same tokens" if same else "same distribution, another draw"
 
     @property
     def reason(self) -> str:
@@ -117,7 +117,8 @@ class RunReport:
         if self._same_length():
             return f"{self.passes:,} {self._pass_name()} instead of {_target_passes(self.base):,}"
         usual = RunReport(self.base).tokens_per_pass or 0
-        return f"{self.tokens_per_pass or 0:.2f} tokens per {self._pass_name(1)} instead of {usual:.2f}"
+        other = "" if is_baseline(self.base) and usual == 1 else f" instead of {usual:.2f}"  # one is the ordinary way
+        return f"{self.tokens_per_pass or 0:.2f} tokens per {self._pass_name(1)}{other}"
 
     def headline(self, than: str = "", computed: tuple[float, float] | None = None) -> str:
         """Return what the run gained over the other one, in one sentence; empty if they cannot be compared.
@@ -136,19 +137,16 @@ class RunReport:
             usual = "ordinary decoding" if is_baseline(self.base) else "the first run"
             speed = f"About as fast as {than or usual} ({times(ratio)} times)"
         else:
-            fewer = "Fewer passes, but" if (self.pass_ratio or 1) > EVEN else "Only"
-            speed = f"{f'{fewer} ' if ratio < 1 else ''}{times(ratio)} times as fast{f' as {than}' if than else ''}"
+            speed = f"{'Only ' if ratio < 1 else ''}{times(ratio)} times as fast{f' as {than}' if than else ''}"
         return f"{speed}{', computed' if computed else ''}: {counts}."
 
     def card(self) -> list[tuple[str, str]]:
         """Return the numbers of the headline, each with what it is, and whether the output is exact."""
         rows = list[tuple[str, str]]()
         if self.time_ratio is not None:
-            rows.append((f"{times(self.time_ratio)}×", "as fast per token, measured"))
-        drafter = f" (drafter: {self.draft_passes:,})" if self.draft_passes else ""
-        other = f", not {_target_passes(self.base):,}" if self.base and self._same_length() else ""
-        per_pass = "" if self._same_length() or not self.tokens_per_pass else f" for {self.trace.summary.tokens} tokens"
-        rows.append((f"{self.passes:,}", f"{self._pass_name()}{other}{per_pass}{drafter}"))
+            rows.append((f"{times(self.time_ratio)}×", "as fast, measured"))
+        tokens = "" if self._same_length() or not self.tokens_per_pass else f" for {self.trace.summary.tokens} tokens"
+        rows.append((f"{self.passes:,}", f"{self._pass_name()}{tokens}"))
         if self.truth:
             rows.append((self.fidelity.capitalize(), self.truth))
         return rows

@@ -87,6 +87,7 @@ class WatchPage:
         """Link that is being opened, until its run has finished."""
         tour(toured, elem_id="tour")
         self.viewer = trace_viewer("viewer", recorded_pairs_message(self.pairs, _INVITE if toured else ""), first=True)
+        self.problem = notice_box(elem_id="problem")  # between the stage and the prompt: in sight, wherever one looks
         self._build_form(_USUAL, recordings)
         self._build_outcome()
         self.gallery = GalleryPanel(recordings, missing)
@@ -112,7 +113,6 @@ class WatchPage:
             self.buttons = StartStop(self.site, "run", "stop", "Run", scale=1, min_width=110)
             self.buttons.triggers.append(self.prompt.submit)
             self.what_if = CounterfactualPanel(self.site, self.viewer, recordings)
-        self.problem = notice_box(elem_id="problem")
         self.fetching = DownloadModelPanel(self.site, self.problem) if local(os.environ) else None
         self.examples = {
             model_name: gr.Examples(
@@ -285,8 +285,10 @@ class WatchPage:
             raise ValueError("address: names no run; give a method.")
         method, values = METHODS[request.method], config_values(request.config)
         update = self._for_model(MODELS[request.model], method) | {self.opening: address, self.method: method.name}
-        for name, control in self._controls(method).items():
-            update[control] = update.get(control, gr.update()) | {"value": values[name]}
+        for setting in settings(method.config):
+            control = self._controls(method)[setting.name]
+            shown = {"visible": setting.is_active(values)} if setting.knob.active_if else {}
+            update[control] = shown | update.get(control, gr.update()) | {"value": values[setting.name]}
         if preset := self.presets.get(method.name):
             update[preset] = controls.DEFAULTS if request.config == method.config() else controls.CUSTOM
         update[self.prompt] |= {"value": request.prompt}

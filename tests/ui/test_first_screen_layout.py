@@ -102,3 +102,13 @@ def test_the_stage_plays_at_sixty_frames_a_second(browser: Browser, shipped_serv
         page.wait_for_function(f"{SNAPSHOT}.lanes[1].tokens.length === {KINDS[kind]} && {SNAPSHOT}.now > 0")
         assert any((between := page.evaluate(FRAMES)) <= 17.5 for _ in range(3)), between
         assert page.evaluate("draftscopePlayers.viewer.playing && draftscopePlayers.viewer.stage.shown")
+
+
+@pytest.mark.parametrize("page", [(1440, 900), (1280, 720), (390, 844)], indirect=True, ids=["1440", "1280", "390"])
+def test_what_is_wrong_with_a_run_is_told_in_sight(page: Page) -> None:
+    page.locator("#prompt textarea").fill("")
+    page.locator("#run").click()
+    problem = page.locator("#problem .notice.error")
+    expect(problem).to_contain_text("prompt: is empty")
+    expect(problem).to_be_in_viewport(ratio=1)
+    expect(page.locator("#viewer .ds-stage")).to_be_visible()

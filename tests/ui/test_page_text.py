@@ -183,7 +183,7 @@ def test_the_outcome_says_what_the_summaries_say() -> None:
     passes, time, rate, acceptance, output = run_metrics([ordinary, coupled])
     assert passes.figure == str(coupled.summary.forwards)
     assert passes.note == f"for 256 tokens; ordinary: {ordinary.summary.forwards}"
-    assert (output.figure, output.note) == ("Exact", "another draw of the same distribution")
+    assert (output.figure, output.note) == ("Exact", "same distribution, another draw")
     assert time.figure == f"{coupled.summary.seconds:.2g} s"
     ratio = ordinary.summary.seconds / coupled.summary.seconds
     assert time.note.startswith(f"{times(ratio)} times as fast per token")

@@ -173,7 +173,7 @@ def test_lanes_share_a_clock_of_passes_or_of_milliseconds(page: Page) -> None:
     show(page, slow, fast)
     report = RunReport(fast, slow)
     assert page.locator(".ds-lead").nth(1).inner_text() == (
-        f"{report.headline('ordinary decoding')} Exact: another draw of the same distribution."
+        f"{report.headline('ordinary decoding')} Exact: same distribution, another draw."
     )
     go(page, 20)
     assert [lane["steps"] for lane in snapshot(page)["lanes"]] == [20, 20]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -79,6 +80,29 @@ def test_pages_are_accessible_and_fit(browser: Browser, scheme: str, width: int)
             settle(page)
             assert page.locator(".ds").evaluate("root => root.classList.contains('is-dark')") == (scheme == "dark")
             accessible(page)
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (620, 844), (1440, 900)])
+def test_nothing_covers_the_controls_or_the_views(browser: Browser, width: int, height: int) -> None:
+    """Regression: on a phone the clock lay on the buttons; the worked step covered a third of the screen."""
+    with visit(browser, viewport={"width": width, "height": height}) as page:
+        page.set_content(standalone([ordinary(), jacobi()], "A page"))
+        every_view(page)
+        boxes = page.evaluate(
+            """[...document.querySelectorAll(".ds-buttons button, .ds-slider, .ds-clock, .ds-reading span, .ds-whole")]
+              .filter((node) => node.checkVisibility()).map((node) => node.getBoundingClientRect().toJSON())"""
+        )
+        assert len(boxes) >= 9
+        for one, other in combinations(boxes, 2):
+            apart = one["right"] <= other["left"] + 1 or other["right"] <= one["left"] + 1
+            assert apart or one["bottom"] <= other["top"] + 1 or other["bottom"] <= one["top"] + 1, (one, other)
+        worked = page.locator(".ds-worked")
+        page.get_by_role("button", name="Next rejection").first.click()
+        folded = worked.bounding_box()
+        assert folded and folded["height"] < height / 6
+        expect(worked.locator(".ds-formula")).to_be_visible()
+        worked.get_by_role("button", name="more").click()
+        expect(worked.locator(".ds-part-left")).to_be_visible()
 
 
 SIDE = 6

@@ -12,7 +12,8 @@ from benchmarks._toy_runs import MODEL
 from demo.components import settings_form as controls
 from demo.components.counterfactual import read_asked
 from demo.components.settings_form import CUSTOM, DEFAULTS
-from demo.jobs.links import PageLink
+from demo.jobs.links import PageLink, request_from_trace
+from demo.jobs.recordings import Recording
 from demo.pages.watch import WatchPage
 from demo.server.sessions import Visitor, url
 from engines.methods import METHODS, SHARED
@@ -20,7 +21,7 @@ from engines.models.bundled.tally import EXAMPLE, LINE, read
 from engines.models.catalog import available_choices
 from engines.models.errors import ModelError
 from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError, make_config, settings
+from engines.settings import ConfigError, config_values, make_config, settings
 from traces import read as read_trace
 from traces.schema import Fate, Step
 
@@ -155,6 +156,20 @@ def test_a_control_shows_only_while_it_matters() -> None:
     shown = {c: update["visible"] for c, update in change.fn(*values).items()}
     visible = {name for name, component in built.of.items() if shown.get(component)}
     assert visible == {"verification_cost", "scoring", "switch_on", "switch_off", "estimator_cutoff", "tempering"}
+
+
+@pytest.mark.slow
+def test_a_run_opens_with_the_controls_that_matter_for_it(page: WatchPage, shipped: tuple[Recording, ...]) -> None:
+    """Regression: the page opened with the drafter `lookup-eagle` and without the draft length of a lookup."""
+    for recording in shipped:
+        request = request_from_trace(recording.traces[-1])
+        assert request is not None
+        update, values = page.opened(PageLink(request=request)), config_values(request.config)
+        method = METHODS[request.method]
+        for setting in settings(method.config):
+            if setting.knob.active_if:
+                shown = update[page._controls(method)[setting.name]]["visible"]
+                assert shown == setting.is_active(values), (recording.name, setting.name)
 
 
 @pytest.mark.slow
