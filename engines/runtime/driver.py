@@ -37,7 +37,7 @@ from engines.runtime.model_pair import (
     PairSession,
     check_heads,
     check_prompt_compatibility,
-    is_read_in_place,
+    differs_in_shift,
 )
 from engines.runtime.recorder import LIKELY, MAX_TOP_K, PendingStep, StepRecorder
 from engines.runtime.stage_timer import Cuda, Host, StageTimer
@@ -210,7 +210,7 @@ def open_session(jobs: Sequence[Job]) -> Session:
         draft_tasks = [draft.make_task(job.prompt, job.config) for job in jobs]
         for task, draft_task in zip(tasks, draft_tasks, strict=True):
             check_prompt_compatibility(first.model, draft, task, draft_task)
-        if is_read_in_place(tasks[0], draft_tasks[0]):
+        if differs_in_shift(tasks[0], draft_tasks[0]):
             return _pair(first.model, session, draft, InPlaceSession(draft.open_session(tasks, guided)))
     return _pair(first.model, session, draft, draft.open_session(tasks, guided))
 

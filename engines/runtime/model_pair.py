@@ -58,7 +58,7 @@ class InPlaceSession:
         return self._session.forward(moved, sampling, lap)
 
 
-def is_read_in_place(task: Task, draft_task: Task) -> bool:
+def differs_in_shift(task: Task, draft_task: Task) -> bool:
     """Whether a drafter is read in place, and its target to the left."""
     return isinstance(task, TextTask) and isinstance(draft_task, TextTask) and task.shift and not draft_task.shift
 
