@@ -99,7 +99,7 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
             "SmolLM2 135M Instruct in blocks",
             _BLOCKS,
             "smollm2, which draftscope model download smollm2 fetches; its adapter ships in assets/models",
-            "Explain in two sentences why the sky is blue.",
+            "What is the capital of France? Answer in one sentence.",
             "Ask a question, or begin a text.",
             form_defaults=(("block", "8"), ("simsd.drafter", "itself")),  # there is no smaller model of its kind
             base="smollm2",
