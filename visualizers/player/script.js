@@ -9,12 +9,14 @@ const USUAL_PASSES = 24;
 const VERDICT_TIMES = { grow: 560, look: 620, drop: 680, judge: 720, fall: 440, residual: 800, roll: 600, land: 440, hold: 700 };
 /** Of these, those that only a uniform draw has. */
 const COIN_PARTS = ["drop", "residual", "roll"];
-/** How long a verdict takes, of that: the first one on a word and the first close call are read, signs to the machine are passed over. */
-const VERDICT_PACE = { first: 1, later: 0.5, sign: 0.06 };
+/** How long a verdict takes, of that: the first one is read, then the race goes on; signs to the machine are passed over. */
+const VERDICT_PACE = { first: 0.65, later: 0.25, sign: 0.06 };
+/** How long a pass takes once a verdict was read, of what it took before. */
+const AFTER_READING = 0.45;
 /** The branches of a draft graph: how long they grow, are tested, and the accepted one takes on its way into the text. */
 const BRANCH_TIMES = { grow: 500, judge: 700, join: 800 };
 /** So much slower are drafts until then. */
-const SLOW_START = 2;
+const SLOW_START = 1.5;
 const TRANSLUCENT = 0.4;
 const SIGN_SIZE = 0.89;
 const MOST_STAGED = 4;
@@ -55,7 +57,7 @@ function growsInRow({ grid, meta, steps, fates, codeOf }) {
 class Script {
   /** `ruler` gives the width of a text; `size` gives where lines start and end, at `left` and `right`, and how many `lines` fit. */
   constructor(replay, ruler, size) {
-    Object.assign(this, { replay, ruler, size, end: replay.endIn(replay.latest), words: [], standing: new Map(), passes: [], read: 0 });
+    Object.assign(this, { replay, ruler, size, end: replay.endIn(replay.latest), words: [], standing: new Map(), passes: [], read: false });
     this.isText = replay.grid.kind === "text";
     this.pace = Math.min(1, USUAL_PASSES / replay.length);
     this.cursor = { x: size.left, line: 0 };
@@ -185,6 +187,7 @@ class Script {
     if (!step.drafting) time = this.sweep(pass, step, entries, time);
     const touched = [...this.words.slice(first), ...pass.sweep.map(({ word }) => word)];
     pass.lowest = Math.max(passes.at(-1)?.lowest ?? 0, ...touched.map(({ line }) => line));
+    if (pass.verdict && !passes.some(({ verdict }) => verdict)) this.pace *= AFTER_READING;
     passes.push(Object.assign(pass, { top: Math.max(0, pass.lowest - size.lines + 1), over: time, length: time + PASS_TIMES.rest * pace }));
   }
 
@@ -289,9 +292,8 @@ class Script {
     word.kind = "rejected";
     this.standing.delete(word.position);
     if (!columns.length && !bells && !terms.length) return this.strike(pass, word, name === "resampled" ? moment.token("token") : null, began);
-    const reading = telling || !moment.ratioDecided ? 2 : 1; // `read` is 1 from the first verdict on a word on, 2 from the first close call on
-    const pace = VERDICT_PACE[word.sign ? "sign" : reading > this.read ? "first" : "later"];
-    if (!word.sign) this.read = Math.max(this.read, reading);
+    const pace = VERDICT_PACE[word.sign ? "sign" : this.read ? "later" : "first"];
+    this.read ||= !word.sign;
     const times = {};
     let time = began + 40;
     for (const [part, length] of Object.entries(VERDICT_TIMES)) {

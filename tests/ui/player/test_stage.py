@@ -179,7 +179,7 @@ def test_drafts_arrive_translucent_and_turn_solid_under_the_bar(page: Page) -> N
         return [alpha for _, kind, alpha, _ in shown["words"]][-len(step.fate) :]
 
     drafts = step.fate.count(Fate.ACCEPTED)
-    assert alphas("pass.swept - 120")[-drafts:] == pytest.approx([0.4] * drafts, abs=0.02)
+    assert alphas("pass.swept - 20")[-drafts:] == pytest.approx([0.4] * drafts, abs=0.02)
     under = alphas("pass.sweep[2].until")
     assert under[-drafts] == 1 and under[-1] == pytest.approx(0.4)
     assert alphas("pass.length - 1") == [1] * (drafts + 1)
@@ -400,7 +400,7 @@ def test_a_clip_plays_as_far_as_it_is_decided(page: Page) -> None:
     trace = recorded("video-scd")
     opened(page, recorded("video-ar"), trace)
     frames = set()
-    for now in (0, 20, 20.5, 60, 300, 400):
+    for now in (0, 20, 24.5, 60, 300, 400):
         go(page, now)
         first = page.evaluate(CANVAS)
         go(page, now + 1)
