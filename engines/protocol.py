@@ -46,8 +46,8 @@ class Task:
     """Renderer of this canvas if it depends on the prompt; by default the model."""
     rendered_prompt: str = field(default="", kw_only=True)
     """The prompt as the model reads it, where that is a text."""
-    template_variables: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    """Variables of the chat template; where the template reads the date, the date as well."""
+    chat: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """How the prompt was put to the model, for the trace: see `engines.models.chat.RenderedPrompt`."""
 
     @property
     def length(self) -> int:

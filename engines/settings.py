@@ -3,7 +3,8 @@
 A field is annotated `Annotated[type, SettingInfo(...)]`. Types are int, float, bool, or a Literal of strings.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from reprlib import Repr
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -110,6 +111,33 @@ class Setting:
         if self.kind == "int":
             return int(number) if number.is_integer() else None
         return number
+
+
+def read_variables(assignments: Iterable[str], name: str) -> dict[str, Any]:
+    """Return variables by name.
+
+    Args:
+        assignments: NAME=VALUE each; a value is JSON or, where it is not, a text.
+        name: What a user calls them.
+
+    Raises:
+        ConfigError: For one without an equals sign.
+    """
+    variables: dict[str, Any] = {}
+    for text in assignments:
+        variable, equals, value = text.partition("=")
+        if not equals or not variable.strip():
+            raise ConfigError(f"{name}: {format_value(text)} must read NAME=VALUE.")
+        try:
+            variables[variable.strip()] = json.loads(value)
+        except (ValueError, RecursionError):
+            variables[variable.strip()] = value
+    return variables
+
+
+def format_variables(variables: Mapping[str, Any]) -> list[str]:
+    """Return NAME=VALUE of each variable, as `read_variables` reads them."""
+    return [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in variables.items()]
 
 
 C = TypeVar("C")

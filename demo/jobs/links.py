@@ -5,6 +5,7 @@ belongs to the calculator; `step`, `ms`, `clock`, `on` and `token` belong to the
 come from anywhere, so all of it is checked, and nothing in it becomes a path.
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +16,10 @@ from analysis.hardware import HardwareError, Machine, read_machine
 from demo.server.limits import PROMPT_CHARACTERS
 from engines.methods import METHODS, baseline
 from engines.models.catalog import MODELS, default_model, download_hint, is_available, models_for
+from engines.models.chat import ChatOptions
 from engines.runtime.run_request import RunRequest
 from engines.sampling.random_source import parse_seed
-from engines.settings import ConfigError, config_values, make_config
+from engines.settings import ConfigError, config_values, make_config, read_variables
 from traces.schema import Trace
 
 WATCH, COMPARE, CHOOSE, LEARN = TABS = ("watch", "compare", "choose", "learn")
@@ -29,6 +31,7 @@ MAX_COMPARED: Final = 6
 FILE: Final = "file"
 """Name in links of a run that came from a file and cannot be decoded again from its settings."""
 _SETTING: Final = "set."
+_VARIABLE: Final = "template."
 _PLANNED: Final = "plan."
 _BESIDE: Final = ("tab", "tour", "step", "ms", "clock", "on", "token")
 """Fields of a link in addition to those of a run."""
@@ -137,6 +140,8 @@ def run_link(request: RunRequest, compared: bool) -> str:
     parts |= {
         _SETTING + name: value for name, value in config_values(request.config).items() if value != defaults[name]
     }
+    parts |= {"chat": "no" if request.chat is False else "", "system": request.system or ""}
+    parts |= {_VARIABLE + name: json.dumps(value) for name, value in (request.template or {}).items()}
     parts["beside"] = "" if compared else "no"
     return urlencode({name: value for name, value in parts.items() if value != ""}, quote_via=quote)
 
@@ -154,10 +159,16 @@ def request_from_trace(trace: Trace) -> RunRequest | None:
         return None
     if trace.seed is None or len(prompt) > PROMPT_CHARACTERS:
         return None
+    recorded = trace.extensions.get("draftscope", {})
+    if not isinstance(recorded, Mapping) or recorded.get("messages"):
+        return None
     try:
         config = make_config(method.config, trace.config)
-        return RunRequest(method.name, model.id, prompt, config, parse_seed(trace.seed))
-    except ConfigError:
+        options = ChatOptions.parse(**{name: recorded.get(name) for name in ("chat", "system", "template")})
+        template = {name: value for name, value in options.template.items() if name != "date"}  # it reads that itself
+        chat = chat_of(model.id, options.chat is not False, options.system, template)
+        return RunRequest(method.name, model.id, prompt, config, parse_seed(trace.seed), **chat)
+    except ValueError:
         return None
 
 
@@ -180,9 +191,9 @@ def fragment_of_grid(prompts: Sequence[str], seeds: int) -> str:
 
 
 def _request(fields: Mapping[str, str]) -> RunRequest:
-    known = {"method", "model", "prompt", "seed", "beside", *_BESIDE}
+    known = {"method", "model", "prompt", "seed", "chat", "system", "beside", *_BESIDE}
     for name in fields:
-        if name not in known and not name.startswith(_SETTING):
+        if name not in known and not name.startswith((_SETTING, _VARIABLE)):
             raise ConfigError(f"link: unknown field {_quoted(name)}; remove it.")
     name = fields["method"]
     if name not in METHODS:
@@ -194,13 +205,44 @@ def _request(fields: Mapping[str, str]) -> RunRequest:
         if info is not None and info.downloads and method.family in info.families:
             raise ConfigError(f"model: {download_hint(model)}")
         raise ConfigError(f"model: {_quoted(model)} is not here for {name}; choose one of {', '.join(fits)}.")
-    prompt = fields.get("prompt", "")
-    if len(prompt) > PROMPT_CHARACTERS:
-        raise ConfigError(f"prompt: has {len(prompt)} characters; {PROMPT_CHARACTERS} are the most. Shorten it.")
+    prompt, system = fields.get("prompt", ""), fields.get("system", "")
+    for field_name, text in (("prompt", prompt), ("system", system)):
+        if len(text) > PROMPT_CHARACTERS:
+            problem = f"has {len(text)} characters; {PROMPT_CHARACTERS} are the most. Shorten it."
+            raise ConfigError(f"{field_name}: {problem}")
     written = fields.get("seed", "0")
     seed = parse_seed(int(written) if _WHOLE.fullmatch(written) else written[:_SHOWN])
     chosen = {key.removeprefix(_SETTING): value for key, value in fields.items() if key.startswith(_SETTING)}
-    return RunRequest(name, model, prompt, make_config(method.config, chosen), seed)
+    written_variables = [
+        f"{key.removeprefix(_VARIABLE)}={value}" for key, value in fields.items() if key.startswith(_VARIABLE)
+    ]
+    if (chatting := fields.get("chat", "")) not in ("", "no"):
+        raise ConfigError(f"chat: {_quoted(chatting)} is not allowed; use no, or leave it out.")
+    chat = chat_of(model, not chatting, system, read_variables(written_variables, "template"))
+    return RunRequest(name, model, prompt, make_config(method.config, chosen), seed, **chat)
+
+
+def chat_of(model: str, chat: bool, system: str, template: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the chat options of a run as fields of its request, those that are set.
+
+    Args:
+        model: A model of the catalogue.
+        chat: Whether the prompt is put in the chat template of the model.
+        system: The system turn; empty for none.
+        template: Variables of the template.
+
+    Raises:
+        ConfigError: The model takes none, or a value is not allowed.
+    """
+    chosen: dict[str, Any] = {} if chat else {"chat": False}
+    chosen |= {name: value for name, value in (("system", system.strip()), ("template", dict(template))) if value}
+    if chosen and not MODELS[model].generates_text:
+        raise ConfigError(f"{next(iter(chosen))}: {model} is not a published language model; leave it out.")
+    try:
+        ChatOptions.parse(**chosen)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return chosen
 
 
 def _position_in_trace(values: Mapping[str, str]) -> Mapping[str, Any] | None:

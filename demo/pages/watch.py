@@ -10,6 +10,7 @@ import gradio as gr
 from analysis.explain import explain_speed, run_metrics
 from demo.components import settings_form as controls
 from demo.components.add_checkpoint import FolderPanel, local
+from demo.components.chat_form import ChatForm
 from demo.components.clip import ClipPanel
 from demo.components.context import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, by_script, scroll_to
 from demo.components.counterfactual import CounterfactualPanel
@@ -134,6 +135,7 @@ class WatchPage:
                 self.seed = gr.Number(0, label="Seed", precision=0, scale=1, min_width=120)
                 self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
             self.folders = FolderPanel(self.problem) if local(os.environ) else None
+            self.chat = ChatForm(model)
             with gr.Accordion("Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS) as self.words:
                 gr.Markdown(vocabulary(), elem_classes="vocabulary")
             self.with_baseline = gr.Checkbox(
@@ -177,6 +179,7 @@ class WatchPage:
     def _connect(self) -> None:
         self.form = self.buttons.form = [self.prompt, self.method, self.model, self.seed, self.with_baseline]
         """Components that `requests` reads."""
+        self.form += self.chat.inputs
         for group in (*self.method_controls.values(), *self.sampling.values()):
             self.form += group.of.values()
         about = {self.site.shown, self.caption, self.facts, self.reasons, *self.again.parts}
@@ -190,6 +193,7 @@ class WatchPage:
             self.model,
             self.prompt,
             self.words,
+            *self.chat.parts,
             *self._settings_for(_USUAL),
             *self.examples.values(),
             *(self.fetching.parts if self.fetching else ()),
@@ -293,7 +297,7 @@ class WatchPage:
             update[preset] = controls.DEFAULTS if request.config == method.config() else controls.CUSTOM
         update[self.prompt] |= {"value": request.prompt}
         update[self.with_baseline] |= {"value": address.compared}
-        return update | {self.seed: request.seed}
+        return update | self.chat.opened(request) | {self.seed: request.seed}
 
     def requests(self, values: Update) -> Sequence[RunRequest]:
         """Return what the form requests: the baseline, if selected, and the chosen method.
@@ -306,7 +310,7 @@ class WatchPage:
         config = controls.read_config(method.config, self.method_controls[method.name].values(values) | sampling)
         seed = parse_seed(values[self.seed])
         model, prompt = values[self.model], values[self.prompt] or ""
-        request = RunRequest(method.name, model, prompt, config, seed)
+        request = RunRequest(method.name, model, prompt, config, seed, **self.chat.values(values, model))
         return with_baseline(request) if values[self.with_baseline] else [request]
 
     def choose_pair(self, event: gr.EventData) -> Update:
@@ -399,7 +403,7 @@ class WatchPage:
         update[self.model_sampling] = gr.update(
             visible=model.text and is_available(model.id) and not is_bundled(model.id)
         )
-        update |= self.fetching.shows(model) if self.fetching else {}
+        update |= self.chat.shows(model) | (self.fetching.shows(model) if self.fetching else {})
         return update | {
             examples: gr.update(visible=model_name == value) for model_name, examples in self.examples.items()
         }

@@ -1,13 +1,12 @@
 """Options that several commands share, and completion of their values."""
 
-import json
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from engines.settings import ConfigError
+from engines.settings import ConfigError, read_variables
 
 _DEVICES = "auto, cpu, cuda, cuda:N or mps; default: DRAFTSCOPE_DEVICE, or auto, which takes a CUDA GPU if there is one"
 
@@ -21,19 +20,8 @@ def parse_assignments(texts: Sequence[str]) -> dict[str, str]:
 
 
 def parse_variables(texts: Sequence[str] | None, option: str = "--template") -> dict[str, Any] | None:
-    """Return the variables of an option NAME=VALUE by name; a value is JSON or, where it is not, a text."""
-    if texts is None:
-        return None
-    variables: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ConfigError(f"{option}: {text!r} must read NAME=VALUE.")
-        try:
-            variables[name] = json.loads(value)
-        except (ValueError, RecursionError):
-            variables[name] = value
-    return variables
+    """Return the variables of an option NAME=VALUE by name; None where there is none."""
+    return None if texts is None else read_variables(texts, option)
 
 
 def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None:

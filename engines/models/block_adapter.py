@@ -196,7 +196,7 @@ class BlockLM(CausalText):
             "causal": True,
             "card": self.card,
             "rendered_prompt": rendered.text,
-            "template_variables": rendered.variables,
+            "chat": rendered.record,
         }
         return TextTask(canvas, self._width + 1, self.device, None, ids, self.ends, **about)
 

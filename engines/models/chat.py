@@ -32,8 +32,9 @@ class RenderedPrompt(NamedTuple):
     text: str
     is_template: bool
     """Whether a template wrote it with all special tokens."""
-    variables: Mapping[str, Any]
-    """Variables of the template; where the template reads the date, the date as well."""
+    record: Mapping[str, Any]
+    """Options of a chat that a trace keeps: those that were set, `messages` as their number, and in `template` the date
+    that the template reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class ChatOptions:
         if not self.messages:
             check_not_empty(prompt, "ask a question")
         if self.chat is False:
-            return RenderedPrompt(prompt, False, {})
+            return RenderedPrompt(prompt, False, {"chat": False})
         special = special_tokens(tokenizer).values()
         for turn in turns:
             if turn["role"] != "assistant":  # a model's own answer may hold them
@@ -101,7 +102,9 @@ class ChatOptions:
             return RenderedPrompt(prompt, False, {})
         text = self._applied(tokenizer, turns, name, template)
         dated = {"date": f"{datetime.now():%Y-%m-%d}"} if _DATE in template else {}
-        return RenderedPrompt(text, True, {**self.template, **dated})
+        record = {"messages": len(self.messages), "system": self.system, "template": {**self.template, **dated}}
+        chosen = {} if self.chat is None else {"chat": self.chat}
+        return RenderedPrompt(text, True, chosen | {name: value for name, value in record.items() if value})
 
     def _applied(self, tokenizer: Any, turns: list[Turn], name: str, template: str) -> str:
         """The turns in the template of a tokenizer, or in ChatML without one."""

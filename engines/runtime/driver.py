@@ -379,7 +379,6 @@ def make_trace(job: Job, sequence: RunningSequence) -> Trace:
     end = replay.state()
     tokens = [token if done else None for token, done in zip(end.tokens, end.final, strict=True)]
     legend = drawing.make_legend(canvases, collect_token_ids(steps))
-    variables = task.template_variables
     return Trace(
         method=job.method.name,
         variant=job.method.variant(job.config),
@@ -398,5 +397,5 @@ def make_trace(job: Job, sequence: RunningSequence) -> Trace:
         output=drawing.render_output(tokens),
         summary=summarise(steps, task.length, bool(sequence.result) or all(end.final), legend.ends),
         note=job.method.deviation(job.config),
-        extensions={"draftscope": {"template": dict(variables)}} if variables else {},
+        extensions={"draftscope": dict(task.chat)} if task.chat else {},
     )

@@ -1,7 +1,8 @@
 """Texts of a zip: what each figure shows, which runs it draws, and the commands that reproduce them."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Final
 
@@ -23,11 +24,25 @@ def command(trace: Trace, output: str = "") -> str:
     parts = ["draftscope run", quote(trace.method), "--model", quote(trace.model.id)]
     if trace.prompt:
         parts += ["--prompt", quote(trace.prompt)]
+    parts += _chat_options(trace.extensions.get("draftscope"))
     if trace.seed is not None:
         parts += ["--seed", str(trace.seed)]
     for name, value in trace.config.items():
         parts += ["--set", quote(f"{name}={value}")]
     return " ".join([*parts, "-o", quote(output or f"{trace.method}.json.gz")])
+
+
+def _chat_options(recorded: object) -> list[str]:
+    """Return the options by which the prompt was put to a language model; none where a trace records others."""
+    about = recorded if isinstance(recorded, Mapping) else {}
+    chat, system, template = about.get("chat"), about.get("system"), about.get("template")
+    options = [] if not isinstance(chat, bool) else ["--chat" if chat else "--no-chat"]
+    if isinstance(system, str):
+        options += ["--system", quote(system)]
+    for name, value in template.items() if isinstance(template, Mapping) else ():
+        if name != "date":  # which the template reads
+            options += ["--template", quote(f"{name}={json.dumps(value, ensure_ascii=False)}")]
+    return options
 
 
 def file_stem(traces: Sequence[Trace], figure: str = "") -> str:

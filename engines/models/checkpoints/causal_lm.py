@@ -156,7 +156,7 @@ class CausalText(Networked):
         if self._longest:
             check_length(len(ids), config.length, self._longest, self.card.id, field)
         canvas = Canvas(kind="text", shape=(config.length,))
-        about: dict[str, Any] = {"rendered_prompt": rendered.text, "template_variables": rendered.variables}
+        about: dict[str, Any] = {"rendered_prompt": rendered.text, "chat": rendered.record}
         return Task(canvas, self._width, self.device, prompt_ids=ids, eos_token_ids=self.ends, **about)
 
     def _read(self, prompt: str) -> tuple[RenderedPrompt, tuple[int, ...]]:

@@ -1,5 +1,6 @@
 """Links to runs and recordings: their content, and the messages for those that cannot be opened."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,22 @@ from support.page_handlers import Parts
 
 from benchmarks._toy_runs import MODEL
 from demo.components.context import Update
-from demo.jobs.links import FILE, PageLink, comparison_link, fragment_of_grid, parse_link, run_link
+from demo.jobs.links import (
+    FILE,
+    PageLink,
+    comparison_link,
+    fragment_of_grid,
+    parse_link,
+    request_from_trace,
+    run_link,
+)
 from demo.jobs.run_selection import RunSelection
 from engines.methods import METHODS
+from engines.models.catalog import is_available
+from engines.runtime.driver import Run
 from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError, make_config
+from visualizers.export_zip.words import command
 
 
 def request_of(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> RunRequest:
@@ -55,6 +67,10 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
         ("method=scd&seed=-1", "seed: '-1' is not allowed; use a whole number from 0"),
         ("method=scd&set.window=0", "window: "),
         ("method=scd&more=1", "link: unknown field 'more'; remove it"),
+        ("method=scd&system=Be+brief", "system: studio-image is not a published language model; leave it out"),
+        ("method=scd&template.a=1", "template: studio-image is not a published language model; leave it out"),
+        ("method=scd&chat=yes", "chat: 'yes' is not allowed; use no, or leave it out"),
+        ("method=scd&system=" + "x" * 1001, "system: has 1001 characters; 1000 are the most"),
         ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; 1000 are the most"),
         ("&".join(["compare=a"] * 7), "compare: names 7 runs; 6 are the most"),
         ("compare=a&clock=computed&on=H10,eager,Cosmos_4B,,1", "on: device: there is no 'H10'; did you mean"),
@@ -157,3 +173,23 @@ def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(parts:
     assert set(update) == {parts.watch.problem}
     message = update[parts.watch.problem]
     assert message["kind"] == "error" and "is not here, or not any more" in message["text"]
+
+
+@pytest.mark.skipif(not is_available("smollm2"), reason="draftscope model download smollm2 fetches it")
+@pytest.mark.slow
+def test_a_trace_asks_again_for_the_chat_options_that_it_had() -> None:
+    chat_options = {"system": "Be brief.", "template": {"enable_thinking": False}}
+    config = make_config(METHODS["ar"].config, {"length": 8})
+    run = Run(RunRequest("ar", "smollm2", "Hi", config, 3, **chat_options).job())
+    run.finish()
+    trace = run.trace()
+    assert trace.extensions == {"draftscope": chat_options} and "Be brief." in trace.rendered
+    again = request_from_trace(trace)
+    assert (
+        again == RunRequest("ar", "smollm2", "Hi", config, 3, **chat_options)
+        and again.template == chat_options["template"]
+    )
+    assert "--system 'Be brief.' --template enable_thinking=false --seed 3" in command(trace)
+    for recorded in ({"messages": 2}, {"system": 5}, {"template": {"chat_template": ""}}, "odd"):
+        assert request_from_trace(replace(trace, extensions={"draftscope": recorded})) is None
+    command(replace(trace, extensions={"draftscope": {"template": 3, "system": ["a"], "chat": "x"}}))

@@ -1,5 +1,6 @@
 """The handlers of Watch, and controls generated from the fields of a Config; without a browser."""
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,13 @@ from benchmarks._toy_runs import MODEL
 from demo.components import settings_form as controls
 from demo.components.counterfactual import read_asked
 from demo.components.settings_form import CUSTOM, DEFAULTS
-from demo.jobs.links import PageLink, request_from_trace
+from demo.jobs.links import PageLink, parse_link, request_from_trace, run_link
 from demo.jobs.recordings import Recording
 from demo.pages.watch import WatchPage
 from demo.server.sessions import Visitor, url
 from engines.methods import METHODS, SHARED
 from engines.models.bundled.tally import EXAMPLE, LINE, read
-from engines.models.catalog import available_choices
+from engines.models.catalog import MODELS, available_choices, is_available
 from engines.models.errors import ModelError
 from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError, config_values, make_config, settings
@@ -33,7 +34,7 @@ def page(parts: Parts) -> WatchPage:
 
 def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
     """Return the values of the form, with some chosen."""
-    controls = [page.prompt, page.method, page.model, page.seed, page.with_baseline]
+    controls = [page.prompt, page.method, page.model, page.seed, page.with_baseline, *page.chat.inputs]
     for group in (*page.method_controls.values(), *page.sampling.values()):
         controls += group.of.values()
     values = {control: control.value for control in controls}
@@ -224,3 +225,51 @@ def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monke
     for one in [None, [], *({**question, **part} for part in wrong)]:
         with pytest.raises(ConfigError, match="what-if: unknown uniform draw"):
             read_asked(one, page.site.visitors.root, [path.parent])
+
+
+@pytest.mark.skipif(not is_available("smollm2"), reason="draftscope model download smollm2 fetches it")
+def test_the_form_asks_for_the_chat_options_of_a_model_that_chats(page: WatchPage) -> None:
+    chat_options = {"system": "Be brief.", "template": {"enable_thinking": False, "style": "as a list"}}
+    config = make_config(METHODS["speculative"].config, {"drafter": "lookup"})
+    request = RunRequest("speculative", "smollm2", "Hi", config, 3, **chat_options)
+    address = run_link(request, compared=True)
+    link = parse_link(address)
+    assert link and link.request == request and link.request.template == chat_options["template"]
+    values = form(page)
+    for component, update in page.opened(link).items():
+        if component in values:
+            values[component] = update.get("value", values[component]) if isinstance(update, dict) else update
+    before, run = page.requests(values)
+    assert (
+        run == request
+        and run.template == chat_options["template"]
+        and (before.method, before.system) == ("ar", "Be brief.")
+    )
+    assert run_link(run, compared=True) == address
+    unread = replace(request, system=None, template=None, chat=False)
+    assert page.opened(PageLink(request=unread))[page.chat.chat] is False
+    assert (parse_link(run_link(unread, compared=True)) or PageLink()).request == unread
+
+
+@pytest.mark.skipif(not is_available("smollm2"), reason="draftscope model download smollm2 fetches it")
+@pytest.mark.parametrize(
+    ("chosen", "problem"),
+    [
+        ({"template": "enable_thinking"}, "template: 'enable_thinking' must read NAME=VALUE."),
+        ({"template": 'chat_template="{{ 1 }}"'}, "template: 'chat_template' is not a variable of a chat template"),
+        ({"system": "Be brief.", "chat": False}, "system: cannot be combined with chat=False"),
+    ],
+)
+def test_chat_options_that_are_not_allowed_are_named(page: WatchPage, chosen: dict[str, Any], problem: str) -> None:
+    values = form(page, method="speculative", model="smollm2", prompt="Hi")
+    values |= {getattr(page.chat, name): value for name, value in chosen.items()}
+    with pytest.raises(ConfigError) as wrong:
+        page.requests(values)
+    assert str(wrong.value).startswith(problem)
+
+
+def test_chat_options_show_for_models_that_chat_and_do_nothing_for_others(page: WatchPage) -> None:
+    assert page.choose_model({page.model: MODEL})[page.chat.group]["visible"] is False
+    assert page.chat.shows(MODELS["smollm2"])[page.chat.group]["visible"] is True
+    values = form(page, model=MODEL, prompt="") | {page.chat.system: "left from another model"}
+    assert all(request.system is None for request in page.requests(values))
