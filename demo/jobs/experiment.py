@@ -23,6 +23,7 @@ from draftscope.experiments import (
     run_experiment,
 )
 from draftscope.experiments.files import read_experiments
+from engines.methods import METHODS
 from engines.models.catalog import MODELS
 from engines.models.errors import ModelError
 from engines.runtime.run_request import RunRequest
@@ -213,13 +214,14 @@ def prepared_experiment(
 
     Args:
         name: Its name.
-        model: Model and prompt of the run form; the experiment uses its own if that model is of another family.
+        model: Model and prompt of the run form; the experiment uses its own if that model does not fit its methods.
         prompt: The prompt.
         num_seeds: Seeds 0, 1, ... of every arm.
         sampling: Sampling settings of all arms.
     """
     experiment = EXPERIMENTS[name]
-    if experiment.family in MODELS[model].families:
+    shifted = any(METHODS[arm.method].shifted for arm in experiment.arms)
+    if experiment.family in MODELS[model].families and MODELS[model].shifted >= shifted:
         experiment = replace(experiment, model=model, prompts=(prompt,))
     return replace(experiment.with_settings(sampling), seeds=range(min(num_seeds, max_seeds(name))))
 

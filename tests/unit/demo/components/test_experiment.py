@@ -256,6 +256,8 @@ class TestPrepared:
         assert {arm.settings["temperature"] for arm in prepared.arms} == {0.5}
         elsewhere = prepared_experiment("gamma", MODEL, "", 99, {})
         assert (elsewhere.model, len(elsewhere.seeds)) == ("toy-field", max_seeds("gamma"))
+        unshifted = prepared_experiment("self-drafts", "tally-target", "49: Hal +1", 1, {})
+        assert unshifted.model == "smollm2-block" and unshifted.prompts != ("49: Hal +1",)
         tempered = prepared_experiment("temperature", MODEL, "", 1, {"temperature": 0.5})
         assert [arm.settings["temperature"] for arm in tempered.arms] == [0.6, 0.8, 1.0, 1.2, 1.4]
 
