@@ -179,10 +179,10 @@ def in_lockstep(repeats: int) -> list[Row]:
         "MC-SJD, pictures": jobs("maximal", image, captions, window=32),
         "MC-SJD, clips": jobs("maximal", clips, [f"clip {i + 1}" for i in range(LOCKSTEP)]),
         "Patches": jobs("continuous", patch, captions),
-        "CSpD, whole paths": jobs("cspd-block", patch, captions),
+        "CSpD, whole paths (ours)": jobs("cspd-block", patch, captions),
         "Text, speculative decoding": [RunRequest("speculative", words, one.question).job() for one in problems],
     }
-    for label in (ORDINARY, POLICY, "S2D2, block 16", PAYS, "SimSD"):
+    for label in (ORDINARY, POLICY, "S2D2, block 16", PAYS, "SimSD, shared passes (ours)"):
         cases[f"Text, {label}"] = [text_job(label, words, problem) for problem in problems]
     return [_runs.in_lockstep(batch, repeats, label) for label, batch in cases.items()]
 

@@ -19,7 +19,7 @@ from engines.runtime.run_request import RunRequest
 MODEL: Final = "tally-target"
 LENGTH: Final = 160
 POLICY: Final = "confidence 0.85, block 8"
-PAYS: Final = "PSD 0.85, block 8, rows that pay"
+PAYS: Final = "PSD 0.85, block 8, rows that pay (ours)"
 ORDINARY: Final = "block size 1"
 
 DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
@@ -34,7 +34,7 @@ DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     "PSD 0.9, block 16": ("psd", {"block": "16", "tau": 0.9}),
     PAYS: ("psd", {"block": "8", "tau": 0.85, "row_cost": 0.15}),
     "SimSD, one draft a pass": ("simsd", {"block": "8", "gamma": 8, "draft_threshold": 1.0}),
-    "SimSD": ("simsd", {"block": "8", "gamma": 8}),
+    "SimSD, shared passes (ours)": ("simsd", {"block": "8", "gamma": 8}),
 }
 """Decoders by label: a method and its settings."""
 

@@ -11,7 +11,7 @@ Symbols:
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 
@@ -54,6 +54,24 @@ class Config(DraftedSampling):
             "Tied steps", "Steps before the last that are coupled to the draft's, too.", 0, 250, 1, {"mode": ("exact",)}
         ),
     ] = 5
+
+
+PRESETS: Final[dict[str, dict[str, object]]] = {
+    f"As published, γ = {gamma}": {
+        "steps": 100,
+        "temperature": 1.0,
+        "sampler": "ddpm",
+        "last_timestep": 0,
+        "gamma": gamma,
+        "prefill_share": 0.05,
+        "drafter": "small",
+        "mode": "paper",
+        "same_noise_paths": True,
+        "coupled_steps": 0,
+    }
+    for gamma in (4, 8, 16, 32)
+}
+"""Table 1: Algorithm 1 with Eq. 9 and 13, 5 % of the tokens pre-filled, MAR's 100 steps. Its guidance is not stated."""
 
 
 def deviation(config: Config) -> str:

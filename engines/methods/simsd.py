@@ -63,6 +63,25 @@ class Config(BlockSettings):
             raise ConfigError(f"gamma: {self.gamma} is more than a block of {self.size} has tokens; lower it or use 0.")
 
 
+_PUBLISHED: Final = {
+    "mode": "sample",
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "drafter": "small",
+    "gamma": 0,
+    "draft_threshold": 1.0,
+    "verifier": "eq1",
+    "rope_copy": True,
+    "order": "draft",
+    "verdict": "ratio",
+    "rest": "fallback",
+}
+PRESETS: Final[dict[str, dict[str, object]]] = {
+    f"As published, block {size}": {"block": size, **_PUBLISHED} for size in ("4", "8")
+}
+"""Section 4.1: gamma is the block, one draft a pass, and the target decodes alone where fewer masks remain."""
+
+
 ANY_ORDER: Final = "What the target gives in the order of drafting; ordinary decoding goes from left to right."
 
 

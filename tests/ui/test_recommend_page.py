@@ -107,10 +107,10 @@ def test_the_answer_says_where_nothing_pays_what_is_lost_and_what_is_predicted(a
     assert best.speed < 1
     assert answer(small, "continuous", 0, 1) == (
         "Nothing here is faster than ordinary decoding for continuous tokens within the noise of the quality: "
-        f"the fastest, CSpD, whole paths with {best.setting}, "
+        f"the fastest, CSpD, whole paths (ours) with {best.setting}, "
         f"comes to {speed_in_words(best)}."
     )
-    assert answer(alone, "continuous", 0, 1).startswith("Use CSpD, whole paths with gamma ")
+    assert answer(alone, "continuous", 0, 1).startswith("Use CSpD, whole paths (ours) with gamma ")
     together = [one for one in measured_tradeoffs() if one.batch == 16]
     assert (
         answer(together, "video", 0, 16) == "Nothing was measured for videos under these conditions, in batches of 16."

@@ -59,7 +59,7 @@ def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> No
     expect(page.locator("#choose-plot .js-plotly-plot")).to_be_visible()  # plotly is fetched first
     walk.click(page.get_by_label("Continuous tokens"))
     expect(answer).to_have_count(1)
-    expect(answer).to_contain_text("Use CSpD, whole paths")
+    expect(answer).to_contain_text("Use CSpD, whole paths (ours)")
     assert walk.clicks <= 2
 
     page.get_by_role("button", name="See it happen").first.click()

@@ -244,7 +244,11 @@ def test_what_is_left_open_is_ranked_by_confidence() -> None:
 
 
 def test_presets_are_the_papers() -> None:
-    assert set(METHODS["psd"].presets) == {"PSD (Confidence)", "PSD (LocalLeap)", "Spiffy"}
+    printed = {"PSD (Confidence), as published": "confidence", "PSD (LocalLeap), as published": "localleap"}
+    assert set(METHODS["psd"].presets) == {"PSD (Confidence)", "PSD (LocalLeap)", "Spiffy", *printed}
+    for name, policy in printed.items():
+        config = make_config(METHODS["psd"].config, METHODS["psd"].presets[name])
+        assert (config.policy, config.acceptance, config.loop, config.row_cost) == (policy, "token", "literal", 0)
     spiffy = make_config(METHODS["psd"].config, METHODS["psd"].presets["Spiffy"])
     assert "drafts may stay" not in METHODS["psd"].deviation(spiffy)
     assert "drafts may stay" in METHODS["psd"].deviation(make_config(METHODS["psd"].config, {}))
@@ -253,7 +257,13 @@ def test_presets_are_the_papers() -> None:
 @pytest.mark.parametrize("name", METHODS["psd"].presets)
 def test_a_run_goes_by_the_name_of_the_variant_whose_settings_it_has(name: str) -> None:
     preset: dict[str, Any] = dict(METHODS["psd"].presets[name])
-    assert finish(job(depth=1, **preset)).variant == name
+    assert METHODS["psd"].variant(make_config(METHODS["psd"].config, preset)) == name
+    preset |= {"block": "8"} if "block" in preset else {}
+    if preset.get("block"):
+        assert finish(job(**preset)).variant == name.removesuffix(", as published"), "the paper has blocks of 32"
+        return
+    assert finish(job(**{"depth": 1, **preset})).variant == name
+    assert finish(job(**{"depth": 1, **preset, "row_cost": 0.1})).variant == (name if name == "Spiffy" else "")
     if name == "Spiffy":
         assert finish(job(**{**preset, "acceptance": "policy"})).variant == ""  # greedy alone is not Spiffy
 
