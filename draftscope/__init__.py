@@ -19,6 +19,7 @@ from traces.version import __version__ as __version__
 if TYPE_CHECKING:
     from draftscope.calibration import calibrate
     from draftscope.certificates.certificate import certify, write_certificate
+    from draftscope.diffing import diff
     from draftscope.experiments import Arm, Experiment, JsonlStore, MemoryStore, ProblemSet, run_experiment
     from draftscope.experiments.bench import bench
     from draftscope.runner import methods, models, run, settings
@@ -39,6 +40,7 @@ __all__ = [
     "bench_server",
     "calibrate",
     "certify",
+    "diff",
     "figure",
     "figures",
     "from_llama_cpp",
@@ -65,6 +67,7 @@ _WITH_ENGINES: Final = {
     "bench_server": "draftscope.servers.bench",
     "calibrate": "draftscope.calibration",
     "certify": "draftscope.certificates.certificate",
+    "diff": "draftscope.diffing",
     "write_certificate": "draftscope.certificates.certificate",
     "methods": "draftscope.runner",
     "models": "draftscope.runner",

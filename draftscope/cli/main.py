@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from draftscope import __version__
-from draftscope.cli import aliases, certify, dev, experiment, figure, hardware, model, run, trace
+from draftscope.cli import aliases, certify, dev, diff, experiment, figure, hardware, model, run, trace
 from draftscope.cli.errors import DONE, INTERRUPTED, INVALID, NO_MODEL, READER_GONE, USAGE, CommandError
 from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.errors import ModelError
@@ -139,6 +139,7 @@ app.add_typer(model.app, name="model")
 app.add_typer(hardware.app, name="hardware")
 app.command("bench")(experiment.bench)
 app.command("certify")(certify.certify)
+app.command("diff")(diff.diff)
 app.add_typer(experiment.app, name="experiment")
 app.command("app")(dev.serve_app)
 app.add_typer(dev.app, name="dev")

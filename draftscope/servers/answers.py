@@ -14,6 +14,17 @@ PATHS: Final[Mapping[Route, str]] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class TokenAt:
+    """A token of an answer."""
+
+    token: str
+    """Its id or, where that is unknown, its text."""
+    word: str
+    top: Mapping[str, float] | None = None
+    """Log-probabilities of the likeliest tokens at its position; None where the engine gave none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """Answer to one request, with its times."""
@@ -33,10 +44,8 @@ class Answer:
     drafted: int | None = None
     """Drafts, where the engine reports them per request."""
     accepted: int | None = None
-    token_ids: tuple[int, ...] = ()
-    """Ids, where the engine gives them."""
-    top: tuple[Mapping[str, float], ...] = ()
-    """Log-probabilities of the likeliest tokens at each position by token, where they were requested."""
+    positions: tuple[TokenAt, ...] = ()
+    """The tokens one by one, as far as the engine tells them apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +114,7 @@ def send_request(
         finish=str(_finish(events))[:100],
         drafted=drafted,
         accepted=accepted,
-        token_ids=tuple(int(token) for event in events for token in _ids(event)),
-        top=tuple(likely for event in events for likely in _top(event)),
+        positions=tuple(token for event in events for token in _positions(event)),
     )
 
 
@@ -127,22 +135,45 @@ def _finish(events: Sequence[Any]) -> Any:
     return ""
 
 
-def _ids(event: Any) -> Sequence[Any]:
-    """Ids of an event: `tokens` of llama.cpp, `token_ids` of vLLM."""
-    found = get(event, "tokens") or get(first_choice(event), "token_ids") or ()
-    return found if isinstance(found, list) else ()
+def _positions(event: Any) -> list[TokenAt]:
+    """The tokens of an event, in the forms of llama.cpp and of OpenAI's two routes."""
+    logprobs, ids = get(first_choice(event), "logprobs"), get(event, "tokens")
+    entries = get(event, "completion_probabilities") or get(logprobs, "content")
+    if isinstance(entries, list) and entries:
+        return [TokenAt(_key(one), str(get(one, "token") or ""), _likely(get(one, "top_logprobs"))) for one in entries]
+    names = get(logprobs, "tokens")
+    if isinstance(names, list) and names:
+        tops = get(logprobs, "top_logprobs") or [None] * len(names)
+        return [TokenAt(_bare(name), str(name), _named(top)) for name, top in zip(names, tops, strict=False)]
+    text = _text(event)
+    ids = ids if isinstance(ids, list) and ids else get(first_choice(event), "token_ids")
+    if isinstance(ids, list) and ids:
+        return [TokenAt(str(token), text if len(ids) == 1 else "") for token in ids]
+    return [TokenAt(text, text)] if text else []
 
 
-def _top(event: Any) -> list[dict[str, float]]:
-    """The likeliest tokens at each position of an event, in the forms of llama.cpp and of OpenAI's two routes."""
-    choice = first_choice(event)
-    logprobs = get(choice, "logprobs")
-    if isinstance(get(logprobs, "top_logprobs"), list):
-        return [dict(each) for each in get(logprobs, "top_logprobs") if isinstance(each, Mapping)]
-    entries = get(event, "completion_probabilities") or get(logprobs, "content") or ()
-    found = []
-    for entry in entries if isinstance(entries, list) else ():
-        ranked = get(entry, "top_logprobs")
-        if isinstance(ranked, list):
-            found.append({str(get(one, "token")): float(get(one, "logprob") or 0.0) for one in ranked})
-    return found
+def _key(entry: Any) -> str:
+    """The id of a token, or its text where the id is unknown."""
+    found = get(entry, "id")
+    return _bare(get(entry, "token") if found is None else found)
+
+
+def _bare(name: Any) -> str:
+    """A token of vLLM's `return_tokens_as_token_ids` as its id."""
+    return str(name).removeprefix("token_id:")
+
+
+def _likely(ranked: Any) -> dict[str, float] | None:
+    """Log-probabilities by token; None where an engine did not compute them."""
+    if not isinstance(ranked, list):
+        return None
+    return _plausible({_key(one): float(get(one, "logprob") or 0.0) for one in ranked})
+
+
+def _named(top: Any) -> dict[str, float] | None:
+    return _plausible({_bare(name): float(value) for name, value in top.items()}) if isinstance(top, Mapping) else None
+
+
+def _plausible(top: dict[str, float]) -> dict[str, float] | None:
+    """The log-probabilities; None for a single one, or one of exactly 0, which llama.cpp gives accepted drafts."""
+    return top if len(top) > 1 and max(top.values()) < 0 else None

@@ -105,21 +105,31 @@ class ServerClient:
         return event
 
     def _content(self, method: str, path: str, body: Mapping[str, Any] | None) -> Iterator[bytes]:
-        """Yield the bytes of an answer as they arrive."""
+        """Yield the bytes of an answer as they arrive.
+
+        A request that a server drops without any answer is sent once more: it may close a connection that it had kept.
+        """
         size = 0
-        with (
-            self._errors(path),
-            self._http.stream(method, self.url + path, json=None if body is None else dict(body)) as answer,
-        ):
+        with self._errors(path):
+            for is_last in (False, True):
+                try:
+                    for part in self._parts(method, path, body):
+                        size += len(part)
+                        if size > MAX_BYTES:
+                            megabytes = MAX_BYTES // 2**20
+                            raise ServerError(f"{self.url}{path}: answers with more than {megabytes} MB; ask for less.")
+                        yield part
+                    return
+                except httpx.RemoteProtocolError:
+                    if size or is_last:
+                        raise
+
+    def _parts(self, method: str, path: str, body: Mapping[str, Any] | None) -> Iterator[bytes]:
+        content = None if body is None else dict(body)
+        with self._http.stream(method, self.url + path, json=content) as answer:
             if answer.status_code != httpx.codes.OK:
                 raise ServerError(self._refusal(path, answer))
-            for part in answer.iter_bytes():
-                size += len(part)
-                if size > MAX_BYTES:
-                    raise ServerError(
-                        f"{self.url}{path}: answers with more than {MAX_BYTES // 2**20} MB; ask for less."
-                    )
-                yield part
+            yield from answer.iter_bytes()
 
     @contextmanager
     def _errors(self, path: str) -> Iterator[None]:

@@ -85,6 +85,21 @@ def test_a_stream_arrives_object_by_object() -> None:
             list(server.stream("/x", {}))
 
 
+def test_a_request_that_is_dropped_without_an_answer_is_sent_once_more() -> None:
+    """llama.cpp closes connections that it has kept, at a moment when a request may be on its way."""
+    seen: list[int] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(1)
+        if len(seen) == 1:
+            raise httpx.RemoteProtocolError("x", request=request)
+        return httpx.Response(200, json={"a": 1})
+
+    with client(answer) as server:
+        assert server.post("/x", {}) == {"a": 1}
+    assert len(seen) == 2
+
+
 def test_a_port_without_a_server() -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
