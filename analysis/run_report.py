@@ -87,6 +87,13 @@ class RunReport:
             return None
         return _ratio(self.passes, _target_passes(self.base), self.trace, self.base)
 
+    @cached_property
+    def query_token_ratio(self) -> float | None:
+        """Tokens for every query token, over those of the other run: below 1 where speculation computes more."""
+        if not (self.base and self.comparable):
+            return None
+        return _ratio(self.trace.summary.query_tokens, self.base.summary.query_tokens, self.trace, self.base)
+
     @property
     def truth(self) -> str:
         """A clause about the output, such as "the same tokens"; empty if nothing is known about it."""

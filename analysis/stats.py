@@ -9,7 +9,7 @@ from statistics import fmean, median, pvariance
 from typing import NamedTuple
 
 from traces.replay import PENDING, position_updates
-from traces.schema import Fate, Step, Summary, Token, Trace
+from traces.schema import Fate, Step, Token
 from traces.stats import (
     STAGES,
     Tally,
@@ -63,18 +63,6 @@ class AgeStatistics:
     mean: float
     variance: float
     """Variance of the population."""
-
-
-class Comparison(NamedTuple):
-    """A run compared with a baseline. A ratio above 1 is in the run's favour; None if it cannot be computed."""
-
-    trace: Trace
-    forwards_ratio: float | None
-    """Tokens per forward pass, over the baseline's."""
-    time_ratio: float | None
-    """Tokens per second, over the baseline's."""
-    query_tokens_ratio: float | None
-    """Tokens per query token, over the baseline's: below 1 where speculation computes more."""
 
 
 def latency_breakdown(steps: Sequence[Step]) -> tuple[Stage, ...]:
@@ -169,14 +157,6 @@ def measured(steps: Sequence[Step], *names: str) -> tuple[tuple[float, ...], ...
     return tuple(values for _, values in _measured(steps, *names))
 
 
-def compare(traces: Sequence[Trace], baseline: Trace | None = None) -> tuple[Comparison, ...]:
-    """Compare each run with `baseline`, by default the first of `traces`. Ratios are per decoded token."""
-    if not traces:
-        return ()
-    base, costs = (baseline or traces[0]).summary, ("forwards", "seconds", "query_tokens")
-    return tuple(Comparison(trace, *(_ratio(trace.summary, base, name) for name in costs)) for trace in traces)
-
-
 def _windows(steps: Sequence[Step]) -> list[dict[int, Token]]:
     """Per step, the drafts from the model that it leaves pending."""
     windows: list[dict[int, Token]] = []
@@ -202,9 +182,3 @@ def _measured(steps: Sequence[Step], *names: str) -> Iterator[tuple[int, tuple[f
             present = tuple(value for value in values if value is not None)
             if not flag and len(present) == len(names):
                 yield position, present
-
-
-def _ratio(run: Summary, base: Summary, name: str) -> float | None:
-    """Tokens for every unit of a cost, over the baseline's."""
-    cost, baseline = getattr(run, name), getattr(base, name)
-    return (run.tokens / cost) / (base.tokens / baseline) if cost and baseline and base.tokens else None

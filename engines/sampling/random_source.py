@@ -39,7 +39,8 @@ def parse_seed(value: object) -> int:
         ConfigError: If the value is not an integer within the limits.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SEED:
-        raise ConfigError(f"seed: {format_value(value)} is not allowed; use a whole number from 0 to {MAX_SEED}.")
+        problem = "is empty" if value is None or value == "" else f"{format_value(value)} is not allowed"
+        raise ConfigError(f"seed: {problem}; use a whole number from 0 to {MAX_SEED}.")
     return value
 
 

@@ -18,6 +18,7 @@ from analysis import acceptance as places
 from analysis import block_stats as text_stats
 from analysis import prediction as foresight
 from analysis import stats as run_stats
+from analysis.run_report import report_messages
 from analysis.summary_text import summary_text
 from demo.pages.api import validate
 from draftscope.trace import displayable
@@ -188,7 +189,7 @@ def everything(trace: Trace) -> None:
     for compute in uses:
         compute(steps)
     run_stats.acceptance_by_position(steps, size)
-    run_stats.compare([trace, trace])
+    report_messages([trace, trace])
     for gather in (
         places.acceptance_by_draft_position,
         text_stats.by_draft_step,

@@ -9,8 +9,9 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from analysis.oracle import oracle_savings
+from analysis.run_report import run_reports
 from analysis.seeds import estimate, runs_by_seed, seconds, target_forwards
-from analysis.stats import compare, latency_breakdown, progress_curve
+from analysis.stats import latency_breakdown, progress_curve
 from traces.schema import Trace
 from visualizers.figure import MAX_GROUPS, Figure, Traces, group_runs, labels
 from visualizers.palette import BLUE, GREEN, VERMILLION
@@ -85,7 +86,7 @@ def _latency(traces: Traces) -> go.Figure:
     name="comparison",
     title="What each run cost",
     paper="SCD, Tables 1 and 3",
-    caption="Totals of each run; in brackets the gain over the first run (hatched), where more than 1× is better. "
+    caption="Totals of each run; in brackets the gain over the first run (hatched), per token: more than 1× is better. "
     "Query tokens are the tokens fed to the network. Accepted drafts are counted up to the first rejection of each "
     "pass. Times are left out where a run has none.",
     accepts=lambda trace: bool(trace.steps),
@@ -94,11 +95,11 @@ def _latency(traces: Traces) -> go.Figure:
     refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
 )
 def _comparison(traces: Traces) -> go.Figure:
-    rows = compare(traces)
+    rows = run_reports(traces)
     columns: dict[str, list[tuple[float, str]]] = {
-        "Forward passes": [_gain(row.trace.summary.forwards, row.forwards_ratio) for row in rows],
+        "Target passes": [_gain(row.passes, row.pass_ratio) for row in rows],
         "Time (ms)": [_gain(1000 * row.trace.summary.seconds, row.time_ratio) for row in rows],
-        "Query tokens": [_gain(row.trace.summary.query_tokens, row.query_tokens_ratio) for row in rows],
+        "Query tokens": [_gain(row.trace.summary.query_tokens, row.query_token_ratio) for row in rows],
         "Drafts accepted (%)": [
             (0.0, "no drafts") if (rate := row.trace.summary.acceptance) is None else (100 * rate, f"{100 * rate:,.0f}")
             for row in rows

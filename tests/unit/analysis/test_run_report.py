@@ -74,6 +74,8 @@ def test_no_two_sentences_of_a_screen_disagree(run: Trace) -> None:
         assert headline.endswith("100 passes each.")
     else:
         assert re.search(rf"\b{summary.forwards} pass(es)? instead of 100\.$", headline)
+    query_tokens = BASE.summary.query_tokens / summary.query_tokens
+    assert report.query_token_ratio == pytest.approx(query_tokens * summary.tokens / 100)
     # Exactness.
     assert facts["Output"].figure == "Exact" and card["Exact"] == message["truth"] == facts["Output"].note
     assert badge(recording).endswith("exact")

@@ -112,19 +112,6 @@ def test_agreement_excludes_initial_guesses() -> None:
     assert run_stats.agreement_by_age(handmade.ar().steps) == ()
 
 
-def test_comparison_with_a_baseline() -> None:
-    fast, slow = handmade.scd(), handmade.simsd()
-    first, second = run_stats.compare([fast, slow])
-    assert first.trace is fast
-    assert first.forwards_ratio == first.time_ratio == first.query_tokens_ratio == 1.0
-    assert second.forwards_ratio == pytest.approx((1 / 3) / (6 / 3))
-    assert second.query_tokens_ratio == pytest.approx((1 / 16) / (6 / 22))
-    (against,) = run_stats.compare([fast], baseline=slow)
-    assert against.forwards_ratio == pytest.approx(6.0)
-    assert run_stats.compare([replace(fast, summary=replace(fast.summary, seconds=0.0)), slow])[1].time_ratio is None
-    assert run_stats.compare([]) == ()
-
-
 def test_tokens_behind_the_end_do_not_count() -> None:
     call = Call(role="self", mode="draft", query_tokens=4)
     steps = [Step(call=call, position=(0, 1, 2, 3), token=(5, 9, 9, 5), fate=(Fate.UNMASKED,) * 4)]

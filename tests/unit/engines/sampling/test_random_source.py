@@ -4,7 +4,8 @@ import pytest
 import torch
 from scipy import stats
 
-from engines.sampling.random_source import DrawKey, SeededRandom
+from engines.sampling.random_source import MAX_SEED, DrawKey, SeededRandom, parse_seed
+from engines.settings import ConfigError
 
 WHERE = torch.arange(200_000)
 
@@ -67,3 +68,12 @@ def test_gumbel_noise_belongs_to_position_and_id() -> None:
     survived = top.gather(1, ids[:, None]).squeeze(1) > 0
     assert survived.any()
     assert torch.equal(chance.gumbel_argmax(top, position)[survived], ids[survived])  # whatever else was truncated
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [(None, "is empty"), ("", "is empty"), (-1, "-1 is not allowed"), (2**63, "is not allowed"), (True, "True is not")],
+)
+def test_a_seed_out_of_range_is_named(value: object, problem: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^seed: .*{problem}.*; use a whole number from 0 to {MAX_SEED}"):
+        parse_seed(value)
