@@ -7,6 +7,7 @@ from typing import Any, Final
 import gradio as gr
 
 from analysis.tables import counted
+from demo.components.certificate import CertificateView
 from demo.components.context import AT_ONCE, QUIET, Site, Update, scroll_to, serialized
 from demo.components.experiment import FigureView, GridView, SeedTableView
 from demo.components.export import ZipDownload
@@ -111,6 +112,8 @@ class ComparePage:
                 SeedTableView(site, self.tray)
             with gr.Tab("Experiments") as tab:
                 FigureView(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
+            with gr.Tab("Certificate of an engine"):
+                CertificateView(site)
         inputs = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
         self.parts: list[Any] = [*inputs, *self.chooser.parts]
         """Components that `show` updates."""

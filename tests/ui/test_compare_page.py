@@ -2,13 +2,16 @@
 
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
+from support.broken_engines import SpeculativeEngine
 from support.browser import accessible, downloaded, press_once
 
+import draftscope as ds
 from benchmarks._toy_runs import decode_toy_raster
 from traces import write
 
@@ -210,3 +213,27 @@ def test_a_run_is_repeated_with_seeds_and_stopped(page: Page) -> None:
     expect(page.locator("#repeat-table a[download$=jsonl]")).to_be_visible()
     expect(page.locator("[aria-label='Empty value']:visible")).to_have_count(0)  # gradio's, until a plot is there
     accessible(page)
+
+
+def test_a_certificate_of_an_engine_is_opened_and_drawn(page: Page, tmp_path: Path) -> None:
+    found = ds.certify(SpeculativeEngine("greedy acceptance"), tokens=320)
+    path = tmp_path / "certificate.json"
+    ds.write_certificate(replace(found, engine="<b>mine</b>"), path)
+    page.get_by_role("tab", name="Compare").click()
+    page.get_by_role("tab", name="Certificate of an engine").click()
+    upload = page.locator("#certificate-upload input[type=file]")
+    upload.set_input_files(path)
+    verdict = page.locator("#certificate-verdict [role=alert]")
+    expect(verdict).to_contain_text("Biased")
+    expect(verdict).to_contain_text("a draft is accepted if it is the likeliest token")
+    plot = page.locator("#certificate-plot .js-plotly-plot")
+    expect(plot).to_contain_text("Exact and observed frequencies")
+    expect(page.get_by_label("Certificate", exact=True)).to_have_value(
+        re.compile("<b>mine</b>; 320 tokens in 20 texts")
+    )
+    page.get_by_label("What would have been found").check()
+    expect(plot).to_contain_text("Tokens with the defect (%)")
+    path.write_text("{}")
+    upload.set_input_files(path)
+    expect(verdict).to_contain_text("Invalid certificate")
+    expect(plot).to_be_visible()
