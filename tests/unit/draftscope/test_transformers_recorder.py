@@ -10,6 +10,7 @@ from support.tiny_llama import PROMPT, Letters, greedy, llama, noisy
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import draftscope as ds
+from engines.models.transformers_api import cache_argument
 from traces import Fate, Step, check
 
 NEW = 40
@@ -133,9 +134,13 @@ def test_a_network_that_cannot_leave_out_logits() -> None:
     class Whole(GPT2LMHeadModel):
         """Answers for all positions, as older classes do."""
 
-        def forward(self, input_ids: Any, past_key_values: Any = None, attention_mask: Any = None, **_: Any) -> Any:
-            return super().forward(input_ids, past_key_values=past_key_values, attention_mask=attention_mask)
+        def forward(
+            self, input_ids: Any, cache: Any = None, past_key_values: Any = None, attention_mask: Any = None, **_: Any
+        ) -> Any:
+            kept = {argument: past_key_values if cache is None else cache}
+            return super().forward(input_ids, attention_mask=attention_mask, **kept)
 
+    argument = cache_argument(llama())
     torch.manual_seed(1)
     sizes = {"vocab_size": 64, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": None}
     target = Whole(GPT2Config(n_embd=32, n_layer=2, n_head=4, initializer_range=0.4, **sizes)).eval()

@@ -12,6 +12,7 @@ from safetensors import safe_open
 from support.tiny_llama import llama
 from torch import Tensor
 
+from engines.models.transformers_api import cache_of
 from training import smollm2_block, smollm2_block_answers
 from training.smollm2_block import (
     BLOCK,
@@ -140,7 +141,7 @@ def test_real_tokens_are_the_base_models_bit_for_bit() -> None:
     outputs = network.model(blocks.ids, use_cache=True)
     assert torch.equal(last, outputs.last_hidden_state)
     T = blocks.ids.shape[1]
-    for (keys, values), layer in zip(stored, outputs.past_key_values.layers, strict=True):
+    for (keys, values), layer in zip(stored, cache_of(outputs).layers, strict=True):
         assert torch.equal(keys[:, :, :T], layer.keys) and torch.equal(values[:, :, :T], layer.values)
         # Known tokens after the anchor without a gap, here the first two of a block, are as in the text itself.
         torch.testing.assert_close(keys[1, :, T : T + 2], layer.keys[1, :, 8:10])

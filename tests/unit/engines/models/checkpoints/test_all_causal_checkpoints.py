@@ -1,6 +1,7 @@
 """Folders are read as transformers reads them: config, files, ends, tensors and attention."""
 
 import json
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,7 @@ def test_a_cache_that_gives_other_logits_is_not_used(monkeypatch: pytest.MonkeyP
     assert traits_of(network(), "target").has_cache
     forward = type(other).forward
 
+    @wraps(forward)
     def forgetful(self: Any, *settings: Any, **options: Any) -> Any:
         if options.get("use_cache") and options["input_ids"].shape[1] > 1 and cache_of(options).get_seq_length():
             raise AssertionError("caches are only supported for single tokens")
