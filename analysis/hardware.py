@@ -287,11 +287,13 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
     The trace specifies which passes there were; its own model's size and times play no role.
 
     Raises:
-        HardwareError: If a pass has no query tokens, a drafter is missing, or the device has too little memory.
+        HardwareError: If there are no passes, one has no query tokens, a drafter is missing, or the device has too little memory.
     """
     device, engine, target, draft, batch = machine.device, machine.engine, machine.target, machine.draft, machine.batch
     if batch < 1:
         raise HardwareError(f"batch: {batch} is not allowed; use a whole number from 1.")
+    if not trace.steps:
+        raise HardwareError("trace: has no single passes, which are needed; give a run with its steps.")
     drafting = any(step.call.role == "draft" for step in trace.steps)
     if drafting and draft is None:
         raise HardwareError("draft: is missing, and in this trace another model drafts; name its size.")

@@ -215,6 +215,26 @@ def test_a_run_is_repeated_with_seeds_and_stopped(page: Page) -> None:
     accessible(page)
 
 
+def test_sums_of_an_engine_are_opened_and_drawn(page: Page, tmp_path: Path) -> None:
+    names = ("drafts", "draft_tokens", "accepted_tokens", 'accepted_tokens_per_pos_total{position="0"}')
+    counters = "\n".join(f"vllm:spec_decode_num_{name} 40" for name in names)
+    ds.write(ds.from_vllm(counters, "served"), tmp_path / "sums.json")
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 2")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Open traces").click()
+    chooser.value.set_files(tmp_path / "sums.json")
+    rows = page.locator("#tray-costs tbody tr")
+    expect(rows.filter(has_text="vLLM")).to_contain_text("80")
+    page.get_by_role("tab", name="Figures").click()
+    page.get_by_label("Acceptance by position in the draft").check()
+    expect(page.locator("#compared-plot .js-plotly-plot")).to_contain_text("vLLM: mean accepted length 1.00")
+    page.get_by_role("tab", name="Watch", exact=True).click()
+    page.locator("#trace > button").click()
+    page.locator("#upload input[type=file]").set_input_files(tmp_path / "sums.json")
+    expect(page.locator("#viewer")).to_contain_text("Counts over many passes: nothing to play")
+
+
 def test_a_certificate_of_an_engine_is_opened_and_drawn(page: Page, tmp_path: Path) -> None:
     found = ds.certify(SpeculativeEngine("greedy acceptance"), tokens=320)
     path = tmp_path / "certificate.json"

@@ -135,6 +135,7 @@ class Race {
 
 /** What a run does, in one sentence. */
 function headlineOf(replay) {
+  if (replay.meta.sums) return "Counts over many passes: nothing to play, the figures draw them.";
   const units = `${unitOf(replay)}${unitOf(replay) === "patch" ? "es" : "s"}`;
   if (replay.steps.some(({ judged }) => judged)) return `Draft several ${units}, verify them in one pass.`;
   const most = Math.max(0, ...replay.steps.map(({ fate }) => fate.filter((code) => replay.fates[code]?.final).length));
