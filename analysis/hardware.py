@@ -287,7 +287,8 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
     The trace specifies which passes there were; its own model's size and times play no role.
 
     Raises:
-        HardwareError: If there are no passes, one has no query tokens, a drafter is missing, or the device has too little memory.
+        HardwareError: If there are no passes, a pass has no query tokens, a drafter is missing, or the device has too
+            little memory.
     """
     device, engine, target, draft, batch = machine.device, machine.engine, machine.target, machine.draft, machine.batch
     if batch < 1:
