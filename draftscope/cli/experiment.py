@@ -114,6 +114,9 @@ def run(
         int | None, Option(metavar="N", help="Use the first N problems; default: the number in the file.")
     ] = None,
     device: Device = "",
+    cluster: Annotated[
+        str, Option(metavar="ADDRESS", help="Dask scheduler whose workers run it, such as tcp://HOST:8786.")
+    ] = "",
 ) -> int:
     """Run all configurations of a file.
 
@@ -126,7 +129,7 @@ def run(
         return run_grid_file(
             file,
             path,
-            executor=Processes(-1 if jobs is None else jobs, batch),
+            executor=Processes(-1 if jobs is None else jobs, batch, cluster),
             num_problems=problems,
             device=device or None,
             summary=sys.stderr if output == STANDARD else sys.stdout,

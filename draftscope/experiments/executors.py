@@ -1,11 +1,12 @@
 """Executors: how the runs of an experiment are scheduled.
 
-An executor takes planned runs and yields their outcomes, in any order. One for a cluster sends `decode_chunk` with its
-arguments to workers, as `Processes` does.
+An executor takes planned runs and yields their outcomes, in any order.
 """
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from statistics import median
@@ -13,7 +14,7 @@ from typing import Any, Final, Protocol
 
 import torch
 
-from analysis.results import ResultRow, digest, row_of
+from analysis.results import ResultRow, SweepError, digest, row_of
 from draftscope.experiments.definition import PlannedRun
 from engines.runtime.driver import Job, Run, decode, make_trace, open_session, run_of, run_passes
 from engines.runtime.environment import environment
@@ -25,6 +26,8 @@ from traces.schema import Step, Trace
 PROBE_PASSES: Final = 24
 PROBE_SECONDS: Final = 1.5
 """A run is probed for this many passes or seconds, whichever comes first, to estimate its duration."""
+CONNECT_SECONDS: Final = 10
+"""Time in which a scheduler has to answer."""
 MAX_ANSWER_CHARACTERS: Final = 100
 """Characters of an answer in a row."""
 
@@ -110,12 +113,14 @@ class Batched:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Processes of one thread on this machine. Models must be named by id."""
+    """Processes of one thread, on this machine or on a Dask cluster. Models must be named by id."""
 
     jobs: int = -1
-    """Number of processes; -1 for one per core."""
+    """Number of processes on this machine; -1 for one per core."""
     batch_size: int = 1
     """Problems that a process decodes in one batch; times are then shares of the batch."""
+    cluster: str = ""
+    """Address of a Dask scheduler, such as "tcp://HOST:8786", whose workers are used in place of this machine."""
 
     def __post_init__(self) -> None:
         for name, value in (("jobs", abs(self.jobs)), ("batch", self.batch_size)):
@@ -123,18 +128,23 @@ class Processes:
                 raise ConfigError(f"{name}: {value} is not allowed; use a whole number from 1.")
 
     @property
-    def num_processes(self) -> int:
-        """Number of processes on this machine."""
+    def about(self) -> Mapping[str, Any]:
+        """Where rows come from, for the line before them."""
         from joblib import effective_n_jobs
 
-        return int(effective_n_jobs(self.jobs))
+        return {"cluster": self.cluster} if self.cluster else {"jobs": int(effective_n_jobs(self.jobs))}
 
     def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
         """Return None: how far processes slow each other down is not known."""
         return None
 
     def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
-        """Yield outcomes in the order in which they come."""
+        """Yield outcomes in the order in which they come.
+
+        Raises:
+            ConfigError: If no scheduler answers, or its workers cannot run this.
+            SweepError: If the scheduler is gone.
+        """
         from joblib import Parallel, delayed, parallel_config
 
         chunks: dict[tuple[int, int, int], list[PlannedRun]] = {}
@@ -142,12 +152,43 @@ class Processes:
             chunks.setdefault((run.order[0] // self.batch_size, *run.order[1:]), []).append(run)
         tasks = [delayed(decode_chunk)(number, chunk) for number, chunk in enumerate(chunks.values())]
         members = list(chunks.values())
-        with parallel_config(backend="loky", n_jobs=self.jobs, inner_max_num_threads=1):
+        with self._workers() as backend, parallel_config(**backend):
             for number, rows in Parallel(batch_size=1, return_as="generator_unordered")(tasks):
                 for run, row in zip(members[number], rows, strict=True):
                     yield RunOutcome(run=run, row=row)
                 if stop():
                     return
+
+    @contextmanager
+    def _workers(self) -> Iterator[Mapping[str, Any]]:
+        """Connect to the cluster inside the context, if there is one; the value is the configuration of joblib."""
+        if not self.cluster:
+            yield {"backend": "loky", "n_jobs": self.jobs, "inner_max_num_threads": 1}
+            return
+        try:
+            from distributed import Client
+        except ImportError:
+            raise ConfigError("cluster: dask.distributed is not installed; pip install 'draftscope[cluster]'") from None
+        try:
+            client = Client(self.cluster, timeout=CONNECT_SECONDS, set_as_default=True)
+        except (OSError, ValueError) as error:
+            remedy = "start one with: dask scheduler"
+            raise ConfigError(f"cluster: no scheduler answers at {self.cluster!r} ({error}); {remedy}") from None
+        with client:
+            workers = client.scheduler_info(n_workers=-1)["workers"]
+            threads = {address: each["nthreads"] for address, each in workers.items()}
+            remedy = f"start workers with: dask worker {self.cluster} --nthreads 1"
+            if not threads:
+                raise ConfigError(f"cluster: {self.cluster} has no workers; {remedy}")
+            if shared := [address for address, count in threads.items() if count != 1]:
+                raise ConfigError(f"cluster: the worker {shared[0]} has {threads[shared[0]]} threads; {remedy}")
+            try:
+                yield {"backend": "dask"}
+            except (CancelledError, OSError) as error:  # OSError: its connection was closed
+                raise SweepError(
+                    f"cluster: the scheduler at {self.cluster} is gone ({type(error).__name__}); rows that were "
+                    "written stay, and the same command resumes"
+                ) from error
 
 
 EXECUTORS: Final[Mapping[str, Callable[[], Executor]]] = {

@@ -58,7 +58,7 @@ def run_grid_file(
         if not 1 <= num_problems <= available:
             raise ConfigError(f"problems: {num_problems} is not valid; there are {available}")
         experiment = replace(experiment, prompts=bundled_problems(experiment.model, num_problems))
-    store = JsonlStore(output, {"grid": Path(path).name, "jobs": executor.num_processes})
+    store = JsonlStore(output, {"grid": Path(path).name, **executor.about})
     code = _run(experiment, store, executor)
     if code == DONE:
         _summarize(experiment, store, summary)

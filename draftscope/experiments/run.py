@@ -2,10 +2,11 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from analysis.results import SweepError
 from analysis.tables import counted, duration
 from draftscope.experiments.definition import Experiment, PlannedRun
 from draftscope.experiments.executors import EXECUTORS, Executor, RunOutcome, weights_of
@@ -69,7 +70,8 @@ def run_experiment(
     """
     schedule = EXECUTORS[executor]() if isinstance(executor, str) else executor
     runs = experiment.runs()
-    store.check(runs, check_runs(runs))
+    weights = check_runs(runs)
+    store.check(runs, weights)
     todo = [run for run in runs if run not in store]
     estimate = schedule.estimate(todo) if todo else None
     if estimate is not None and max_seconds is not None:
@@ -83,6 +85,7 @@ def run_experiment(
     try:
         for outcome in schedule.execute(todo, limit):
             if outcome is not None:
+                _check_weights(outcome, weights)
                 store.add(outcome)
                 clock.count_run()
                 yield clock.progress(outcome)
@@ -121,6 +124,16 @@ def check_runs(runs: Sequence[PlannedRun]) -> dict[str, str]:
             prompt = f", prompt {format_value(run.request.prompt)}" if run.request.prompt else ""
             raise ConfigError(f"{error} ({run.arm.label}{prompt})") from error
     return weights
+
+
+def _check_weights(outcome: RunOutcome, weights: Mapping[str, str]) -> None:
+    """Refuse a row that another process decoded with other weights."""
+    for model, digest in outcome.row.weights.items():
+        if weights.get(model, digest) != digest:
+            raise SweepError(
+                f"{model}: a worker has other weights than this machine; give it the same version of Draftscope and of "
+                "the model, then run the same command again"
+            )
 
 
 def _check_limit(experiment: Experiment, seconds: float, max_seconds: float) -> None:
