@@ -75,6 +75,8 @@ class Trace(traces.Trace):
         types: dict[str, Any] = {
             name: pyarrow.int64() for name in _INTEGERS if name in columns and _are_whole(columns[name])
         }
+        entry = zip(_LIKELY, (pyarrow.int64(), pyarrow.float64(), pyarrow.float64()), strict=True)
+        types["likely"] = pyarrow.list_(pyarrow.struct(list(entry)))  # pyarrow 18 sorts the fields by name otherwise
         arrays = {name: pyarrow.array(values, types.get(name)) for name, values in columns.items()}
         about = {"schema": self.schema, "version": self.version, "method": self.method, "model": self.model.id}
         return pyarrow.table(arrays).replace_schema_metadata({**about, "prompt": self.prompt})
