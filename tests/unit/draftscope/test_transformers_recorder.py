@@ -137,8 +137,8 @@ def test_a_network_that_cannot_leave_out_logits() -> None:
         def forward(
             self, input_ids: Any, cache: Any = None, past_key_values: Any = None, attention_mask: Any = None, **_: Any
         ) -> Any:
-            kept = {argument: past_key_values if cache is None else cache}
-            return super().forward(input_ids, attention_mask=attention_mask, **kept)
+            options = {argument: past_key_values if cache is None else cache}
+            return super().forward(input_ids, attention_mask=attention_mask, **options)
 
     argument = cache_argument(llama())
     torch.manual_seed(1)
