@@ -7,6 +7,7 @@
 # make measured the same at full size, for hours, into docs/measured.md and README's table
 # make traces   record anew the runs that ship in assets/traces
 # make figures  draw the recorded runs into build/figures
+# make versions test the library at the lowest and the newest versions that pyproject.toml allows; wants PyPI
 # make lock     write locks/*.txt anew: every version the requirements lead to, with hashes; wants PyPI
 # make audit    known vulnerabilities of the locked versions; wants PyPI, and says so where it is not there
 # make sbom     list the locked versions as CycloneDX in build/sbom.json
@@ -14,7 +15,8 @@
 # GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where to serve.
 # PYTHON is the Python 3.11 that makes the virtual environment VENV. BROWSER=no leaves out the tests that need Chromium,
 # SLOW=yes takes in those that take longer than half a second.
-# PYTEST passes options on: make test PYTEST="-k replay -x". WORKERS run the tests side by side.
+# PYTEST passes options on: make test PYTEST="-k replay -x". WORKERS run the tests side by side. VERSIONS=lowest or newest
+# picks one of the two.
 
 PYTHON ?= $(shell command -v python3.11 || echo python3)
 VENV ?= .venv
@@ -22,6 +24,8 @@ BROWSER ?= yes
 SLOW ?= no
 WORKERS ?= 3
 PYTEST ?=
+VERSIONS ?=
+export PYTEST WORKERS
 # Whatever the environment says, what was compiled is kept: every test that starts a program would compile it again.
 export PYTHONDONTWRITEBYTECODE =
 export GRADIO_SERVER_NAME ?= 127.0.0.1
@@ -35,7 +39,7 @@ QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
 TRACES := $(wildcard assets/traces/*.json.gz)
 
-.PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures lock audit sbom clean
+.PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures versions lock audit sbom clean
 .DELETE_ON_ERROR:
 
 app: $(APP)
@@ -91,6 +95,9 @@ figures: $(APP)
 	@test -n "$(TRACES)" || { echo "There is no recorded trace in assets/traces: run make traces first." >&2; exit 1; }
 	@mkdir -p build/figures
 	$(BIN)/python -m draftscope view $(TRACES) -o build/figures/all.html
+
+versions: $(TOOLS)/.made
+	@.ci/versions "$(PYTHON)" $(TOOLS)/bin/uv $(VERSIONS)
 
 # torch and what it brings for GPUs differ by machine, so that the lock for a GPU has them and the others do not.
 LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 \
