@@ -31,7 +31,7 @@ def run_metrics(traces: Sequence[Trace]) -> list[Fact]:
         fast = "not comparable" if ratio is None else f"{times(ratio)} times as fast per token"
         time = f"{fast}; ordinary: {_seconds(base.summary.seconds)}; one run of each on this machine"
     rows = f" in {summary.row_forwards:,} rows" if summary.row_forwards > summary.forwards else ""
-    usual = f"ordinary: {tokens:.2f}; " if base and (tokens := RunReport(base).tokens_per_pass) else ""
+    base_rate = f"ordinary: {tokens:.2f}; " if base and (tokens := RunReport(base).tokens_per_pass) else ""
     return [
         _passes(report),
         Fact("Decoding time", _seconds(summary.seconds), time),
@@ -39,7 +39,7 @@ def run_metrics(traces: Sequence[Trace]) -> list[Fact]:
         Fact(
             f"Tokens per {'target' if drafted else 'forward'} pass",
             "-" if report.tokens_per_pass is None else f"{report.tokens_per_pass:.2f}",
-            f"{usual}{summary.query_tokens:,} query tokens in all{rows}",
+            f"{base_rate}{summary.query_tokens:,} query tokens in all{rows}",
         ),
         acceptance,
         *([Fact("Output", report.fidelity.capitalize(), report.truth)] if report.truth else []),

@@ -123,8 +123,10 @@ class RunReport:
             return f"{self.passes:,} {self._pass_name()} each"
         if self._same_length():
             return f"{self.passes:,} {self._pass_name()} instead of {_target_passes(self.base):,}"
-        usual = RunReport(self.base).tokens_per_pass or 0
-        other = "" if is_baseline(self.base) and usual == 1 else f" instead of {usual:.2f}"  # one is the ordinary way
+        base_rate = RunReport(self.base).tokens_per_pass or 0
+        other = (
+            "" if is_baseline(self.base) and base_rate == 1 else f" instead of {base_rate:.2f}"
+        )  # one is the ordinary way
         return f"{self.tokens_per_pass or 0:.2f} tokens per {self._pass_name(1)}{other}"
 
     def headline(self, than: str = "", computed: tuple[float, float] | None = None) -> str:
@@ -141,8 +143,8 @@ class RunReport:
         if ratio is None:
             return f"{counts[:1].upper()}{counts[1:]}{f'; compared with {than}' if than else ''}."
         if 1 / EVEN <= ratio <= EVEN:
-            usual = "ordinary decoding" if is_baseline(self.base) else "the first run"
-            speed = f"About as fast as {than or usual} ({times(ratio)} times)"
+            base_name = "ordinary decoding" if is_baseline(self.base) else "the first run"
+            speed = f"About as fast as {than or base_name} ({times(ratio)} times)"
         else:
             speed = f"{'Only ' if ratio < 1 else ''}{times(ratio)} times as fast{f' as {than}' if than else ''}"
         return f"{speed}{', computed' if computed else ''}: {counts}."

@@ -104,7 +104,7 @@ class CalculatorPanel:
         return {**changed, **self.draw({**values, **changed}, request)}
 
     def draw(self, values: Update, request: gr.Request) -> Update:
-        """Compute and draw the answer, or show the problem in its place, and the devices that it could run on."""
+        """Compute and draw the answer; for an impossible plan, show the problem and the devices that could run it."""
         plan_values = {name: values[control] for name, control in self.fields.items()}
         try:
             plan = _plan(plan_values)
@@ -218,9 +218,9 @@ def description(plan: SpeedupModel) -> str:
 
 def _range(plan: SpeedupModel) -> str:
     """Return how much depends on the acceptance rate."""
-    low, high = (replace(plan, acceptance=min(1.0, max(0.0, plan.acceptance + by))) for by in (-0.1, 0.1))
-    least = plan.break_even
-    even = "no acceptance rate breaks even" if least is None else f"it breaks even at {least:.0%}"
+    low, high = (replace(plan, acceptance=min(1.0, max(0.0, plan.acceptance + change))) for change in (-0.1, 0.1))
+    break_even = plan.break_even
+    even = "no acceptance rate breaks even" if break_even is None else f"it breaks even at {break_even:.0%}"
     span = f"From {low.acceptance:.0%} to {high.acceptance:.0%} acceptance"
     return f"{span} it is {low.speed_up:.1f}× to {high.speed_up:.1f}×; {even}."
 

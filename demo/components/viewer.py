@@ -207,5 +207,5 @@ def recorded_pairs_message(pairs: Sequence[Pair], invite: str = "") -> Message |
 
 
 def _runs(traces: Sequence[Trace], paths: Sequence[Path]) -> Message:
-    """Return where the browser fetches traces, and what is said of them."""
+    """Return the URLs of traces and the reports of their runs."""
     return {"urls": [url(path) for path in paths], "reports": report_messages(traces)}

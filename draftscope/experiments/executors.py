@@ -129,7 +129,7 @@ class Processes:
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """Where rows come from, for the line before them."""
+        """Facts about the processes, for the line before the rows."""
         from joblib import effective_n_jobs
 
         return {"cluster": self.cluster} if self.cluster else {"jobs": int(effective_n_jobs(self.jobs))}

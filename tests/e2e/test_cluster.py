@@ -116,7 +116,7 @@ def test_a_killed_worker_or_scheduler_loses_and_doubles_no_row(
     with process(*run(grid, part, cluster)) as running:
         wait_until(lambda: keys(part))
         kill(cluster.scheduler)
-        ended = running.wait(SECONDS)  # it decodes the rest itself, or says so and stops
+        ended = running.wait(SECONDS)  # it decodes the rest itself, or reports the loss and stops
         assert running.stderr is not None and (ended == 0 or b"cluster: the scheduler at" in running.stderr.read())
     assert main(["experiment", "run", str(grid), "-o", str(part), "--jobs", "2"]) == 0  # resumed on this machine
     assert len(keys(part)) == len(set(keys(part))) == 120 and set(keys(rows)) < set(keys(part))

@@ -168,7 +168,7 @@ class Player {
 
   /**
    * Show finished traces, at the position named in the address or at the end. A `loop` starts at the beginning; with reduced
-   * motion it pauses at `start`, else near the middle. `called` is the traces' name in the address, `reports` what is said of
+   * motion it pauses at `start`, else near the middle. `called` is the traces' name in the address, `reports` the report of
    * each trace, as analysis/run_report.py has it.
    */
   load(traces, { reports = [], loop = false, start = false, afresh = false, called = "" } = {}) {

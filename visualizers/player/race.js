@@ -31,7 +31,7 @@ class Race {
     this.node = make("div", { class: "ds-race" }, line, this.reason, choose);
   }
 
-  /** Offer pairs to choose from: `name`, `urls`, what is said of the runs, `reports`, and what the address calls it. */
+  /** Offer pairs to choose from: `name`, `urls`, the reports of the runs, `reports`, and what the address calls it. */
   offer(pairs, invite = "") {
     this.pairs = pairs;
     this.invite.textContent = invite;

@@ -161,10 +161,10 @@ def test_a_finished_text_closes_up_fills_the_stage_and_is_read_out_as_it_is(page
           return [gaps.map((gap) => gap / script.ruler(" ")), stage.size.size, script.fits];
         }"""
     )
-    assert min(gaps) > -0.1 and max(gaps) < 2.1  # words of a line neither overlap nor stand apart
-    usual = 28 if names[0] == "ar-smollm2" else 0.8 * 28
+    assert min(gaps) > -0.1 and max(gaps) < 2.1  # words of a line neither overlap nor leave gaps
+    base_size = 28 if names[0] == "ar-smollm2" else 0.8 * 28
     assert fits == (names[0] != "tally-ordinary")  # this one is too long to be larger
-    assert letters > 1.1 * usual if fits else letters == pytest.approx(usual)
+    assert letters > 1.1 * base_size if fits else letters == pytest.approx(base_size)
 
 
 def test_drafts_arrive_translucent_and_turn_solid_under_the_bar(page: Page) -> None:

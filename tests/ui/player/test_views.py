@@ -84,7 +84,7 @@ def test_pages_are_accessible_and_fit(browser: Browser, scheme: str, width: int)
 
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (620, 844), (1440, 900)])
 def test_nothing_covers_the_controls_or_the_views(browser: Browser, width: int, height: int) -> None:
-    """Regression: on a phone the clock lay on the buttons; the worked step covered a third of the screen."""
+    """Regression: on a phone the clock covered the buttons; the worked step covered a third of the screen."""
     with visit(browser, viewport={"width": width, "height": height}) as page:
         page.set_content(standalone([ordinary(), jacobi()], "A page"))
         every_view(page)

@@ -1,4 +1,4 @@
-"""What is said of a run and of a pair: every sentence of one screen names the same numbers and the same verdict."""
+"""Sentences about a run and about a pair: all of one screen name the same numbers and the same verdict."""
 
 import re
 from dataclasses import replace
@@ -48,7 +48,7 @@ def test_no_two_sentences_of_a_screen_disagree(run: Trace) -> None:
     assert message["lead"].replace(" as ordinary decoding", "").replace("; compared with ordinary decoding", "") == (
         headline.replace(" as ordinary decoding", "")
     )
-    # Time: one ratio per token, in every place.
+    # Time: one ratio per token in all sentences.
     if ratio is None:
         assert not re.search("as fast|as slow", headline + badge(recording))
         assert time.startswith("not comparable") and not any("fast" in about for about in card.values())

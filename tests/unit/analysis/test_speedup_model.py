@@ -73,9 +73,9 @@ def test_what_cannot_be_computed_is_refused(changes: dict[str, Any], problem: st
 
 
 def test_the_break_even_and_the_largest_batch_are_where_the_speed_up_crosses() -> None:
-    least = PLAN.break_even
-    assert least is not None
-    assert replace(PLAN, acceptance=least).speed_up == pytest.approx(1, abs=1e-6)
+    break_even = PLAN.break_even
+    assert break_even is not None
+    assert replace(PLAN, acceptance=break_even).speed_up == pytest.approx(1, abs=1e-6)
     assert replace(PLAN, drafts=MAX_DRAFTS).break_even is None or replace(PLAN, acceptance=1).speed_up > 1
     largest = PLAN.largest_batch()
     if largest is not None:
