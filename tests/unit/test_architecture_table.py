@@ -20,6 +20,7 @@ from demo.components import settings_form
 from demo.components.experiment import ExperimentPanel
 from demo.jobs.experiment import EXPERIMENTS
 from draftscope import experiments
+from draftscope.certificates import named as certified
 from draftscope.cli.main import app, main
 from engines.methods import METHODS
 from engines.models import transformers_api
@@ -109,6 +110,14 @@ def schedulers() -> None:
     assert {"Executor", "Processes"} <= {*dir(experiments)} and {"ResultStore", "JsonlStore"} <= {*dir(experiments)}
 
 
+def engines_to_certify() -> None:
+    assert {"transformers", "llama.cpp"} <= {*certified.NAMES}
+    for name in certified.NAMES:
+        if name.startswith("transformers"):
+            with certified.named_source(name) as source:
+                assert source.name.endswith(("plain", "lookup", "assisted")) and callable(source.draw)
+
+
 def commands() -> None:
     groups = {group.name: group.typer_instance for group in app.registered_groups if group.typer_instance}
     callbacks = [info.callback for part in (app, *groups.values()) for info in part.registered_commands]
@@ -157,6 +166,7 @@ CHECKS: dict[str, Callable[..., Any]] = {
     "a number per token or step": measures,
     "an experiment of the page": experiments_of_the_page,
     "a way to schedule or store many runs": schedulers,
+    "an engine to certify": engines_to_certify,
     "a command": commands,
     "a control of the page": controls,
     "a device": devices,
