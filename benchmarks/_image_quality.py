@@ -1,22 +1,20 @@
-"""How good pictures are: whether they show what was asked, and how far as a set they lie from real ones."""
+"""How good pictures are: whether they show what was asked, and whether two decoders draw from one distribution."""
 
 import functools
-import math
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from PIL import Image, ImageDraw
-from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from analysis.seeds import Estimate, estimate
 from benchmarks._report_format import Row, paired_z_score, standard_error
 from engines.models.bundled.image import load_weights
 from engines.models.bundled.image_networks import CONDITIONS
@@ -24,10 +22,10 @@ from engines.models.bundled.prompts import Prompt, parse_prompt
 
 SEEN: Final = 48
 """Pixels of the side of a picture as the classifier sees it."""
-FEATURES: Final = Path(__file__).with_name("features.safetensors")
 SHEET_ROWS: Final = 10
-PARTS: Final = 16
-_FLOOR: Final = "floor_"
+_TIE: Final = 1e-12
+EXCHANGES: Final = 999
+"""Exchanges of a test."""
 _SCALE, _GAP, _HEAD, _LEFT = 2, 6, 18, 190
 
 
@@ -93,48 +91,42 @@ def quality_scores(scores: Bool[Tensor, "N 2"], ordinary: Bool[Tensor, "N 2"]) -
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """Features of real pictures."""
+class KernelTest(NamedTuple):
+    """Distance of two sets of pictures, and its distribution by chance."""
 
-    mean: Float[Tensor, " F"]
-    covariance: Float[Tensor, "F F"]
-    floors: Mapping[int, float] = field(default_factory=dict)
-    """Distance between as many real pictures, by chance alone."""
-
-
-@functools.cache
-def reference() -> Reference:
-    """Features of held-out pictures; see training.features."""
-    with safe_open(FEATURES, "pt") as file:
-        about = file.metadata().items()
-        floors = {int(name.removeprefix(_FLOOR)): float(value) for name, value in about if name.startswith(_FLOOR)}
-        return Reference(file.get_tensor("mean").double(), file.get_tensor("covariance").double(), floors)
+    distance: float
+    """Squared maximum mean discrepancy, unbiased: 0 on average where both have one distribution."""
+    by_chance: Estimate
+    """Distance after the pictures of the sets were exchanged at random."""
+    p_value: float
+    """Share of the exchanges, the one observed included, that are at least as far apart."""
 
 
-def frechet(features: Float[Tensor, "N F"], real: Reference) -> float:
-    """Fréchet distance of two Gaussians with the moments of features; as FID (arXiv 1706.08500), on a small classifier.
+def kernel_test(features: Float[Tensor, "N F"], other: Float[Tensor, "N F"], exchanges: int = EXCHANGES) -> KernelTest:
+    """Compare pictures of the same prompts by two decoders.
 
-    It falls with N, so that only sets of one size can be compared.
+    The kernel is Gaussian, as wide as the median distance of two pictures (Gretton et al. 2012, JMLR 13). If both
+    decoders draw from one distribution, their pictures of a prompt are exchangeable, so the distance observed is one of
+    those after exchanges within prompts.
+
+    Args:
+        features: Of one picture a prompt.
+        other: Of the other decoder's pictures, in the same order.
+        exchanges: How often pictures are exchanged, each prompt with probability 1/2.
     """
-    covariance = features.T.cov()
-    values, vectors = torch.linalg.eigh(real.covariance)
-    root = vectors * values.clamp(min=0).sqrt() @ vectors.T
-    mixed = torch.linalg.eigvalsh(root @ covariance @ root).clamp(min=0).sqrt().sum()
-    apart = (features.mean(0) - real.mean).square().sum()
-    return float(apart + covariance.trace() + real.covariance.trace() - 2 * mixed)
-
-
-def frechet_error(features: Float[Tensor, "N F"], other: Float[Tensor, "N F"], real: Reference) -> float:
-    """Standard error of how much further own pictures lie than others of the same prompts."""
-    return jackknife(lambda one, baseline: frechet(one, real) - frechet(baseline, real), features, other, parts=PARTS)
-
-
-def jackknife(figure: Callable[..., float], *sets: Tensor, parts: int | None = None) -> float:
-    """Standard error of a figure of sets in one order, by leaving out one of their parts at a time, or one entry."""
-    index = torch.arange(len(sets[0])) % (count := parts or len(sets[0]))
-    values = [figure(*(each[index != part] for each in sets)) for part in range(count)]
-    return statistics.pstdev(values) * math.sqrt(count - 1)
+    count, pooled = len(features), torch.cat([features, other])
+    apart = torch.cdist(pooled, pooled)
+    kernel = torch.exp(-((apart / apart[apart > 0].median()) ** 2) / 2).fill_diagonal_(0)
+    draws = torch.rand(exchanges, count, generator=torch.Generator().manual_seed(0)) < 0.5
+    first = torch.cat([torch.zeros(1, count, dtype=torch.bool), draws]).to(kernel.dtype)  # the observed one first
+    one = torch.cat([1 - first, first], 1)
+    two = 1 - one
+    within = ((one @ kernel) * one).sum(1) + ((two @ kernel) * two).sum(1)
+    between = ((one @ kernel) * two).sum(1)
+    distances = within / (count * (count - 1)) - 2 * between / count**2
+    observed, chance = float(distances[0]), distances[1:]
+    further = 1 + int((chance >= observed - _TIE).sum())
+    return KernelTest(observed, estimate(chance.tolist()), further / (exchanges + 1))
 
 
 def sheet(path: Path, prompts: Sequence[str], columns: Mapping[str, Float[Tensor, "N 3 S S"]]) -> None:

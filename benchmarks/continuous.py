@@ -5,8 +5,7 @@ baseline runs of the same batch; passes and acceptance come from recorded runs w
 decisions. One batch is timed, or `--pictures` single pictures, because drafts for some are accepted more often.
 
 Quality of the closed-form field is the spread of what its cells leave to chance over the exact spread. Quality of
-pictures is the share that shows what was requested, and a Fréchet-like distance from real ones
-(benchmarks/_image_quality.py), which compares only within one batch size.
+pictures is the share that shows what was requested (benchmarks/_image_quality.py).
 """
 
 import statistics
@@ -19,7 +18,7 @@ import torch
 from torch import Tensor
 
 from analysis.break_even import acceptance_for, tokens_of
-from benchmarks._image_quality import as_asked, features, frechet, reference
+from benchmarks._image_quality import as_asked
 from benchmarks._report_format import Options, Row, finish, spread
 from benchmarks._timing import processor_seconds, prompts
 from draftscope.cli.streams import exit_code_for_pipe
@@ -156,8 +155,7 @@ def quality(jobs: Sequence[Job], tokens: Tensor) -> dict[str, float]:
         return {"spread": model.spread(tokens.double())}
     pixels = model.pixels(tokens).float().cpu()  # where the classifier is
     agree = as_asked(pixels, [one.prompt for one in jobs]).all(1).double()
-    figures = {"prompt_agreement_percent": 100 * float(agree.mean())}
-    return figures | ({"frechet_like": frechet(features(pixels), reference())} if len(jobs) > 1 else {})
+    return {"prompt_agreement_percent": 100 * float(agree.mean())}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import torch
 
-from benchmarks._image_quality import as_asked, features, frechet, frechet_error, quality_scores, reference, sheet
+from benchmarks._image_quality import as_asked, features, kernel_test, quality_scores, sheet
 from benchmarks._report_format import Options, Row, finish
 from benchmarks._timing import jobs, processor_seconds, prompts
 from draftscope.cli.streams import exit_code_for_pipe
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         pixels = torch.cat([model.pixels(torch.tensor(codes)).float().cpu() for codes in tokens])
         drawn[f"{parallel} per step"] = pixels
         ordinary = drawn[f"{PER_STEP[0]} per step"]
-        seen, baseline_features = features(pixels), features(ordinary)
+        test = kernel_test(features(pixels), features(ordinary))
         rows.append(
             {
                 "method": "continuous",
@@ -44,9 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "seconds": seconds,
                 "faster": float(rows[0]["seconds"]) / seconds if rows else 1.0,
                 **quality_scores(as_asked(pixels, captions), as_asked(ordinary, captions)),
-                "frechet_like": frechet(seen, reference()),
-                "frechet_like_more": frechet(seen, reference()) - frechet(baseline_features, reference()),
-                "frechet_like_more_error": frechet_error(seen, baseline_features, reference()),
+                "kernel_distance": test.distance,
+                "kernel_p_value": test.p_value,
             }
         )
         print(f"{parallel} tokens per step: {len(captions)} pictures", file=sys.stderr, flush=True)

@@ -152,10 +152,19 @@ def _first(row: Record, fields: Sequence[str]) -> float:
 
 
 def verdicts(result: Record) -> str:
-    """Return the findings on each published conclusion."""
-    head = ["where", "conclusion", "effects here, positive as reported", "verdict"]
-    found = [row for row in result["rows"] if row["verdict"] != "needs weights"]
-    rows = ([f"{row['paper']}, {row['place']}", row["says"], row["found"], f"**{row['verdict']}**"] for row in found)
+    """Return the findings on each published conclusion, by machine."""
+    head = ["where", "conclusion", "effects on the CPU, positive as reported", "CPU", "H100"]
+    rows = [
+        [
+            f"{row['paper']}, {row['place']}",
+            row["says"],
+            row["found"],
+            f"**{row['verdict']}**",
+            f"**{row['verdict_h100']}**: {row['found_h100']}" if "verdict_h100" in row else "",
+        ]
+        for row in result["rows"]
+        if row["verdict"] != "needs weights"
+    ]
     return f"`{result['command']}`: {origin(result)}.\n\n{table(head, rows)}"
 
 

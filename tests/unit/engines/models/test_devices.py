@@ -55,7 +55,7 @@ MODEL_OF |= {
 def test_a_benchmark_judges_pictures_on_the_host() -> None:
     with elsewhere.device():
         jobs = [RunRequest("continuous", "patch-draft", prompt).job() for prompt in ("a cat at night", "an owl")]
-        assert "frechet_like" in continuous.quality(jobs, torch.zeros(2, 144, 8))
+        assert "prompt_agreement_percent" in continuous.quality(jobs, torch.zeros(2, 144, 8))
 
 
 @pytest.mark.slow
