@@ -157,7 +157,7 @@ class RunReport:
         tokens = "" if self._same_length() or not self.tokens_per_pass else f" for {self.trace.summary.tokens} tokens"
         rows.append((f"{self.passes:,}", f"{self._pass_name()}{tokens}"))
         if self.truth:
-            rows.append((self.fidelity.capitalize(), self.truth))
+            rows.append((self.fidelity.capitalize(), self.truth.partition(",")[0]))
         return rows
 
     def message(self, than: str = "") -> dict[str, Any]:

@@ -16,7 +16,6 @@ _CONFIG: Final = """<?xml version="1.0"?>
 <fontconfig>
   <include ignore_missing="yes">/etc/fonts/fonts.conf</include>
   {folders}
-  <cachedir>{cache}</cachedir>
 </fontconfig>
 """
 
@@ -49,5 +48,5 @@ def offer_fonts() -> None:
     found = sorted({str(Path(path).parent) for name in (COMMON, *FALLBACKS) if (path := font_file(name))})
     folders = "".join(f"<dir>{escape(each)}</dir>" for each in found)
     config = folder / "fonts.conf"
-    config.write_text(_CONFIG.format(folders=folders, cache=escape(str(folder / "cache"))), encoding="utf-8")
+    config.write_text(_CONFIG.format(folders=folders), encoding="utf-8")
     os.environ["FONTCONFIG_FILE"] = str(config)

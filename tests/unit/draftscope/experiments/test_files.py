@@ -186,7 +186,7 @@ class TestFiles:
         assert any(config["block"] == "1" for config in settings), "speed-ups need ordinary decoding"
         if path.stem == "psd":  # the paper's configurations
             pairs = zip(experiment.arms, settings, strict=True)
-            assert sum(bool(arm.curve) and config["block"] == "16" for arm, config in pairs) == 27
+            assert sum(bool(arm.curve) and config["block"] == "16" for arm, config in pairs) == 19
 
     def test_results_of_earlier_versions_are_resumed(self) -> None:
         """Keys of the file that ships, so that no run of it is done again."""

