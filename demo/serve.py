@@ -37,6 +37,7 @@ from engines.paths import ASSETS
 from engines.runtime.driver import Run
 from engines.runtime.run_request import RunRequest
 from traces.version import __version__
+from visualizers.fonts import offer_fonts
 
 _WARMED_UP: Final = ("ar", "scd")
 _WARM_UP_PASSES: Final = 4
@@ -133,7 +134,8 @@ def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, missin
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     start(blocks, [visitors.root, recorded], missing)
     blocks.block_thread()
-    for folder in (visitors.root, private_folder()):
+    fonts = offer_fonts() if offer_fonts.cache_info().currsize else None  # only if a figure was drawn
+    for folder in filter(None, (visitors.root, private_folder(), fonts)):
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)  # a thread that is still decoding would abort the process when Python is taken down around it
 

@@ -36,13 +36,15 @@ def font_file(name: str) -> str | None:
 
 
 @cache
-def offer_fonts() -> None:
+def offer_fonts() -> Path | None:
     """Let browsers that this process starts find the fonts after those of the system, by fontconfig (Linux).
 
-    An environment variable FONTCONFIG_FILE that is set stays as it is.
+    Returns:
+        The folder of the configuration, which is removed when Python exits. None if an environment variable
+        FONTCONFIG_FILE is set, which stays as it is.
     """
     if "FONTCONFIG_FILE" in os.environ:
-        return
+        return None
     folder = Path(tempfile.mkdtemp(prefix="draftscope-fonts-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     found = sorted({str(Path(path).parent) for name in (COMMON, *FALLBACKS) if (path := font_file(name))})
@@ -50,3 +52,4 @@ def offer_fonts() -> None:
     config = folder / "fonts.conf"
     config.write_text(_CONFIG.format(folders=folders), encoding="utf-8")
     os.environ["FONTCONFIG_FILE"] = str(config)
+    return folder

@@ -21,10 +21,11 @@ def test_a_script_without_a_font_has_none() -> None:
 
 def test_browsers_find_them_and_what_is_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FONTCONFIG_FILE", "/own")
-    offer_fonts.__wrapped__()
+    assert offer_fonts.__wrapped__() is None
     assert os.environ["FONTCONFIG_FILE"] == "/own"
     monkeypatch.delenv("FONTCONFIG_FILE")
-    offer_fonts.__wrapped__()
+    folder = offer_fonts.__wrapped__()
     config = Path(os.environ["FONTCONFIG_FILE"])
+    assert [config] == list(folder.iterdir())  # nothing that a browser writes, so that it can be removed
     folders = [Path(node.text or "").name for node in ElementTree.fromstring(config.read_bytes()).iter("dir")]
     assert sorted(folders) == ["manimgx_fonts", "noto_cjk_sans_otc"]
