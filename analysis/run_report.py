@@ -124,9 +124,8 @@ class RunReport:
         if self._same_length():
             return f"{self.passes:,} {self._pass_name()} instead of {_target_passes(self.base):,}"
         base_rate = RunReport(self.base).tokens_per_pass or 0
-        other = (
-            "" if is_baseline(self.base) and base_rate == 1 else f" instead of {base_rate:.2f}"
-        )  # one is the ordinary way
+        is_one = is_baseline(self.base) and base_rate == 1  # the ordinary way, which needs no words
+        other = "" if is_one else f" instead of {base_rate:.2f}"
         return f"{self.tokens_per_pass or 0:.2f} tokens per {self._pass_name(1)}{other}"
 
     def headline(self, than: str = "", computed: tuple[float, float] | None = None) -> str:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from typing_extensions import override
 
 from engines.diffusion_lm import masks
 from engines.diffusion_lm.block_request import BlockRequest
@@ -70,6 +71,11 @@ class TextSampling(Sampling):
         SettingInfo("Tokens", "greedy takes the likeliest token; sample draws one by its probability."),
     ] = "greedy"
 
+    @property
+    def size(self) -> int:
+        """Tokens of a block of the canvas; with 1 the text grows from left to right."""
+        return 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockSettings(TextSampling):
@@ -80,8 +86,8 @@ class BlockSettings(TextSampling):
     ] = "8"
 
     @property
+    @override
     def size(self) -> int:
-        """The block size as a number."""
         return int(self.block)
 
 

@@ -51,11 +51,6 @@ class Config(TextSampling):
         ),
     ] = "quadratic"
 
-    @property
-    def size(self) -> int:
-        """Tokens of a block of the canvas: the text grows from left to right."""
-        return 1
-
 
 def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     """Verify, draft, go on.

@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from engines.diffusion_lm.block_sequence import BlockSettings, TextTask, text_canvas
+from engines.diffusion_lm.block_sequence import TextSampling, TextTask, text_canvas
 from engines.models.chat import check_guidance, check_length, check_no_special_tokens, check_not_empty
 from engines.models.fast_decoder import lean
 from engines.models.memory import cached_numbers, check_cache
@@ -103,7 +103,7 @@ class DiffusionLM(Networked):
         name = self._tokenizer.id_to_token(token) or ""
         return name if name.startswith("<") and name.endswith(">") else token_text(self._tokenizer, token)
 
-    def make_task(self, prompt: str, config: BlockSettings | GuidedSampling) -> Task:
+    def make_task(self, prompt: str, config: TextSampling | GuidedSampling) -> Task:
         """Build the decoding task of a prompt."""
         kind = self.kind
         if isinstance(config, GuidedSampling):
