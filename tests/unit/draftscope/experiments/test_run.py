@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import draftscope as ds
+from analysis.results import SweepError
 from benchmarks._toy_runs import MODEL, decode_toy_raster
 from draftscope.experiments import (
     Arm,
@@ -202,3 +203,18 @@ def test_experiments_are_part_of_the_python_interface() -> None:
     store = ds.MemoryStore()
     assert [progress.num_done for progress in ds.run_experiment(experiment, store=store)][-1] == 1
     assert ds.bench is ds.bench and callable(ds.bench)
+
+
+def test_a_row_of_other_weights_is_refused_and_earlier_rows_remain() -> None:
+    class OtherWeights(executors_module.Serial):
+        def execute(self, runs: Any, stop: Any) -> Any:
+            for number, outcome in enumerate(super().execute(runs, stop)):
+                if outcome is not None and number > 300:  # a pass each: the second run
+                    outcome = replace(outcome, row=replace(outcome.row, weights={MODEL: "0" * 64}))
+                yield outcome
+
+    store = MemoryStore()
+    experiment = Experiment(arms=(Arm(label="ordinary", method="ar"),), model=MODEL, seeds=(0, 1))
+    with pytest.raises(SweepError, match=f"{MODEL}: a worker has other weights than this machine"):
+        list(run_experiment(experiment, store=store, executor=OtherWeights()))
+    assert len(store.rows) == 1
