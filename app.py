@@ -8,7 +8,7 @@ import sys
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", "1000000000")  # by default each event sums up all before it
 
-from demo.server.startup import ServerError, private_folder, read_port
+from draftscope.demo.server.startup import ServerError, private_folder, read_port
 
 try:
     read_port()
@@ -19,14 +19,14 @@ except ServerError as error:
     sys.stderr.write(f"{error}\n")
     sys.exit(2)
 
-from demo.app import build
-from demo.jobs.recordings import invalid_recordings, recordings
-from demo.serve import serve
-from demo.server.limits import ON_SPACE
-from demo.server.sessions import Visitors
 from draftscope.cli.main import main as run_command
-from engines.models.errors import ModelError
-from engines.settings import ConfigError
+from draftscope.demo.app import build
+from draftscope.demo.jobs.recordings import invalid_recordings, recordings
+from draftscope.demo.serve import serve
+from draftscope.demo.server.limits import ON_SPACE
+from draftscope.demo.server.sessions import Visitors
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.settings import ConfigError
 
 try:
     visitors = Visitors()

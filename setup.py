@@ -10,7 +10,9 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-CODE = "import json; from engines.runtime.method_index import compute_index; print(json.dumps(compute_index()))"
+CODE = (
+    "import json; from draftscope.engines.runtime.method_index import compute_index; print(json.dumps(compute_index()))"
+)
 
 
 class BuildWithIndex(build_py):
@@ -25,7 +27,7 @@ class BuildWithIndex(build_py):
         if done.returncode:
             self.warn(f"no index of methods in the wheel: {done.stderr.strip().splitlines()[-1]}")
             return
-        target = Path(self.build_lib, "engines", "runtime", "method_index.json")
+        target = Path(self.build_lib, "draftscope", "engines", "runtime", "method_index.json")
         target.write_text(done.stdout, encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from traces.schema import Fate, Node, Step, Sums, Trace
+from draftscope.traces.schema import Fate, Node, Step, Sums, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

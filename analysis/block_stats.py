@@ -10,9 +10,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Final, TypeAlias
 
-from analysis.seeds import Estimate, estimate, over_runs
-from traces.replay import PENDING, position_updates
-from traces.schema import Fate, Step
+from draftscope.analysis.seeds import Estimate, estimate, over_runs
+from draftscope.traces.replay import PENDING, position_updates
+from draftscope.traces.schema import Fate, Step
 
 ESTIMATORS: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
 """Endings of the signals `expected_accepted_*`, in the order of S2D2's Table 4."""

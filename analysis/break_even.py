@@ -7,9 +7,9 @@ pass of the drafter and k of them for every target pass, a target pass has to yi
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from analysis.seeds import target_forwards
-from traces.schema import Step, Trace
-from traces.stats import evaluated_drafts
+from draftscope.analysis.seeds import target_forwards
+from draftscope.traces.schema import Step, Trace
+from draftscope.traces.stats import evaluated_drafts
 
 _HALVINGS = 60
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from analysis.results import Count, SweepError, read_json
-from traces import limits
-from traces.errors import Problem
-from traces.schema import Name, Probability
-from traces.validation import ErrorTexts, adapter, record
+from draftscope.analysis.results import Count, SweepError, read_json
+from draftscope.traces import limits
+from draftscope.traces.errors import Problem
+from draftscope.traces.schema import Name, Probability
+from draftscope.traces.validation import ErrorTexts, adapter, record
 
 TITLE: Final = "draftscope certificate"
 Verdict: TypeAlias = Literal["certified", "biased", "undecided", "refused"]

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from analysis.break_even import BreakEven, break_even_analysis
-from analysis.run_report import RunReport, times
-from analysis.tables import Fact, counted
-from traces.labels import is_baseline
-from traces.schema import Trace
+from draftscope.analysis.break_even import BreakEven, break_even_analysis
+from draftscope.analysis.run_report import RunReport, times
+from draftscope.analysis.tables import Fact, counted
+from draftscope.traces.labels import is_baseline
+from draftscope.traces.schema import Trace
 
 
 def run_metrics(traces: Sequence[Trace]) -> list[Fact]:

@@ -11,8 +11,8 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Final, TypeAlias
 
-from analysis.results import ResultRow, SweepError
-from analysis.seeds import estimate
+from draftscope.analysis.results import ResultRow, SweepError
+from draftscope.analysis.seeds import estimate
 
 OUTSIDE_DECODING: Final = frozenset({"prefill", "commit"})
 """Modes of forward passes that decode nothing: they fill the cache."""

@@ -22,9 +22,9 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeVar
 
-from traces.replay import canvas_size
-from traces.schema import Step, Token, Trace
-from traces.stats import evaluated_drafts
+from draftscope.traces.replay import canvas_size
+from draftscope.traces.schema import Step, Token, Trace
+from draftscope.traces.stats import evaluated_drafts
 
 Bound = Literal["launches", "memory", "compute"]
 """The longest term of a pass: the engine's overhead, reading weights and KV cache, or arithmetic."""

@@ -10,11 +10,11 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from analysis.block_stats import router_decisions
-from analysis.prediction import forecasts
-from traces.replay import PENDING, position_updates
-from traces.schema import Fate, Step, Token, Trace
-from traces.stats import evaluated_drafts
+from draftscope.analysis.block_stats import router_decisions
+from draftscope.analysis.prediction import forecasts
+from draftscope.traces.replay import PENDING, position_updates
+from draftscope.traces.schema import Fate, Step, Token, Trace
+from draftscope.traces.stats import evaluated_drafts
 
 
 class OracleChoice(NamedTuple):

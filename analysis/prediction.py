@@ -11,10 +11,10 @@ from math import ceil
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from analysis.block_stats import decode_order
-from analysis.seeds import estimate
-from traces.replay import PENDING, position_updates
-from traces.schema import Fate, Step, Token
+from draftscope.analysis.block_stats import decode_order
+from draftscope.analysis.seeds import estimate
+from draftscope.traces.replay import PENDING, position_updates
+from draftscope.traces.schema import Fate, Step, Token
 
 MECHANISMS: Final = {
     "parallel": frozenset({Fate.UNMASKED}),

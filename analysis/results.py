@@ -16,14 +16,14 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticCustomError, from_json, to_json
 
-from analysis.acceptance import acceptance_by_draft_position
-from traces import limits
-from traces.errors import Problem, format_value
-from traces.files import gunzip
-from traces.schema import Step
-from traces.setting_names import current_settings
-from traces.stats import cost, draft_forwards
-from traces.validation import ErrorTexts, adapter, count, record
+from draftscope.analysis.acceptance import acceptance_by_draft_position
+from draftscope.traces import limits
+from draftscope.traces.errors import Problem, format_value
+from draftscope.traces.files import gunzip
+from draftscope.traces.schema import Step
+from draftscope.traces.setting_names import current_settings
+from draftscope.traces.stats import cost, draft_forwards
+from draftscope.traces.validation import ErrorTexts, adapter, count, record
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARACTERS)]
 Text: TypeAlias = Annotated[str, Field(max_length=limits.NAME_CHARACTERS)]
@@ -85,7 +85,7 @@ class ResultRow:
     seed: Count | None = None
     answer: Text = ""
     judged_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()  # plain: ignore
-    """Drafts verified at each draft position; see `analysis.acceptance`."""
+    """Drafts verified at each draft position; see `draftscope.analysis.acceptance`."""
     accepted_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()  # plain: ignore
     """Those of them that were accepted."""
     verifications: Count = 0

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from traces.labels import NAMES, is_baseline, labels
-from traces.schema import Trace
-from traces.stats import draft_forwards
+from draftscope.traces.labels import NAMES, is_baseline, labels
+from draftscope.traces.schema import Trace
+from draftscope.traces.stats import draft_forwards
 
 Fidelity = Literal["exact", "lossy", "unknown"]
 """Whether a run follows the distribution of ordinary decoding."""

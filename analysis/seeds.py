@@ -5,8 +5,8 @@ from math import fsum, sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from traces.schema import Trace
-from traces.stats import draft_forwards
+from draftscope.traces.schema import Trace
+from draftscope.traces.stats import draft_forwards
 
 
 class Estimate(NamedTuple):

@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from analysis.speedup_model import MeasuredSpeeds
-from analysis.tables import in_words
-from traces.files import ROOT
+from draftscope.analysis.speedup_model import MeasuredSpeeds
+from draftscope.analysis.tables import in_words
+from draftscope.traces.files import ROOT
 
 FOLDER: Final = ROOT / "benchmarks" / "results"
 _ERRORS: Final = ("_standard_error", "_error")

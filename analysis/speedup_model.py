@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from analysis.break_even import acceptance_for, tokens_of
-from analysis.hardware import (
+from draftscope.analysis.break_even import acceptance_for, tokens_of
+from draftscope.analysis.hardware import (
     Bound,
     Device,
     Engine,

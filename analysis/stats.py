@@ -8,9 +8,9 @@ from math import fsum
 from statistics import fmean, median, pvariance
 from typing import NamedTuple
 
-from traces.replay import PENDING, position_updates
-from traces.schema import Fate, Step, Token
-from traces.stats import (
+from draftscope.traces.replay import PENDING, position_updates
+from draftscope.traces.schema import Fate, Step, Token
+from draftscope.traces.stats import (
     STAGES,
     Tally,
     cost,

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from analysis.acceptance import acceptance_of
-from traces.schema import Trace, printable
-from traces.stats import cost_by_mode
+from draftscope.analysis.acceptance import acceptance_of
+from draftscope.traces.schema import Trace, printable
+from draftscope.traces.stats import cost_by_mode
 
 _PLACES: Final = 16
 

@@ -6,10 +6,10 @@ from typing import Annotated, Final, Generic, TypeAlias, TypeVar
 
 from pydantic import Field, TypeAdapter
 
-from analysis.results import Count, SweepError, read_json
-from traces import limits
-from traces.errors import Problem
-from traces.validation import ErrorTexts, adapter, record
+from draftscope.analysis.results import Count, SweepError, read_json
+from draftscope.traces import limits
+from draftscope.traces.errors import Problem
+from draftscope.traces.validation import ErrorTexts, adapter, record
 
 Row = TypeVar("Row")
 Number: TypeAlias = Annotated[float, Field(ge=0, le=limits.EXACT)]

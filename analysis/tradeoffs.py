@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from traces.labels import name_for
+from draftscope.traces.labels import name_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

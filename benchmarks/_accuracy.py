@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from benchmarks._report_format import Row, standard_error
 from benchmarks._timing import Decoded
+from draftscope.engines.protocol import Model
 from draftscope.experiments.problems import Problem, bundled_problems
-from engines.protocol import Model
 
 
 def accuracy(model: Model, runs: Sequence[Decoded], problems: Sequence[Problem]) -> Row:

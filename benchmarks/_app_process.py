@@ -11,7 +11,7 @@ from typing import IO, Final
 
 import httpx
 
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 MAX_SECONDS_TO_START: Final = 240.0
 

@@ -14,11 +14,11 @@ from PIL import Image, ImageDraw
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from analysis.seeds import Estimate, estimate
 from benchmarks._report_format import Row, paired_z_score, standard_error
-from engines.models.bundled.image import load_weights
-from engines.models.bundled.image_networks import CONDITIONS
-from engines.models.bundled.prompts import Prompt, parse_prompt
+from draftscope.analysis.seeds import Estimate, estimate
+from draftscope.engines.models.bundled.image import load_weights
+from draftscope.engines.models.bundled.image_networks import CONDITIONS
+from draftscope.engines.models.bundled.prompts import Prompt, parse_prompt
 
 SEEN: Final = 48
 """Pixels of the side of a picture as the classifier sees it."""

@@ -8,16 +8,16 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from engines.methods import METHODS
-from engines.models.bundled.image_networks import GRID, condition_ids
-from engines.models.bundled.prompts import parse_prompt
-from engines.models.sessions.causal import SlotCache
-from engines.models.sessions.discrete import DiscreteSession
-from engines.models.transformers_api import cache_argument
-from engines.protocol import Decision, Task
-from engines.sampling.random_source import SeededRandom
-from engines.settings import make_config
-from traces.schema import Canvas
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.bundled.image_networks import GRID, condition_ids
+from draftscope.engines.models.bundled.prompts import parse_prompt
+from draftscope.engines.models.sessions.causal import SlotCache
+from draftscope.engines.models.sessions.discrete import DiscreteSession
+from draftscope.engines.models.transformers_api import cache_argument
+from draftscope.engines.protocol import Decision, Task
+from draftscope.engines.sampling.random_source import SeededRandom
+from draftscope.engines.settings import make_config
+from draftscope.traces.schema import Canvas
 
 _BEFORE: Final = 2
 """Passes that fill the window, which are not timed."""

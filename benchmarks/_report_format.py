@@ -17,9 +17,9 @@ from typing import Any, Final, Literal
 
 import torch
 
-from engines.models.devices import add_option
-from engines.runtime.environment import environment
-from traces.files import STANDARD, write_atomic
+from draftscope.engines.models.devices import add_option
+from draftscope.engines.runtime.environment import environment
+from draftscope.traces.files import STANDARD, write_atomic
 
 Row = Mapping[str, Any]
 

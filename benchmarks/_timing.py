@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 import torch
 
 from benchmarks._report_format import Row, spread
-from engines.methods import METHODS
-from engines.models.bundled.prompts import PROMPTS
-from engines.models.catalog import MODELS
-from engines.models.sessions.block import Network
-from engines.protocol import ForwardResult, Model, Session, StageCallback
-from engines.runtime import driver
-from engines.runtime.driver import Job, open_session
-from engines.runtime.run_request import RunRequest
-from traces.labels import COUPLINGS
-from traces.schema import Step
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.bundled.prompts import PROMPTS
+from draftscope.engines.models.catalog import MODELS
+from draftscope.engines.models.sessions.block import Network
+from draftscope.engines.protocol import ForwardResult, Model, Session, StageCallback
+from draftscope.engines.runtime import driver
+from draftscope.engines.runtime.driver import Job, open_session
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.traces.labels import COUPLINGS
+from draftscope.traces.schema import Step
 
 SAME = "same"
 NAMES = {"ar": "vanilla", **COUPLINGS, SAME: "SJD, same noise", "gsd": "GSD"}

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from PIL import Image
 
-from engines.models.toys import toy_raster
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
-from engines.testing.conformance import finish
-from traces.schema import Canvas, Legend, Milliseconds, Output, Tiles, Trace
-from traces.stats import summarise
-from visualizers.picture import data_url, picture_of
+from draftscope.engines.models.toys import toy_raster
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces.schema import Canvas, Legend, Milliseconds, Output, Tiles, Trace
+from draftscope.traces.stats import summarise
+from draftscope.visualizers.picture import data_url, picture_of
 
 MODEL = "toy-raster"
 CODES, TILE = 16, 4

@@ -19,10 +19,10 @@ from benchmarks._app_process import served
 from benchmarks._browser import chromium, find_chromium
 from benchmarks._report_format import Claim, Options, Row, finish, lower_limit, spread, upper_limit
 from benchmarks._toy_runs import jacobi
-from demo.jobs.recordings import pairs, recordings
 from draftscope.cli.main import main as command_line
 from draftscope.cli.streams import exit_code_for_pipe
-from visualizers.export_zip.words import command
+from draftscope.demo.jobs.recordings import pairs, recordings
+from draftscope.visualizers.export_zip.words import command
 
 MODEL: Final = "studio-image"
 MIN_FRAMES_A_SECOND: Final = 50.0
@@ -229,7 +229,7 @@ def run_once(page: Any) -> float:
 
 def scrubbing(page: Any) -> Claim:
     """Drag through a long run; frames that stay empty for other reasons count against it, too."""
-    from visualizers.player_page import standalone
+    from draftscope.visualizers.player_page import standalone
 
     trace = jacobi(**LONG_RUN)
     page.set_content(standalone([trace], "A long run"))

@@ -18,11 +18,11 @@ import torch
 from benchmarks._report_format import Claim, Options, Row, finish, upper_limit
 from draftscope.calibration import calibrate, fastest
 from draftscope.cli.streams import exit_code_for_pipe
+from draftscope.engines.models.devices import resolve
+from draftscope.engines.runtime.driver import run_batch
+from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.experiments.problems import held_out
 from draftscope.prediction import predict
-from engines.models.devices import resolve
-from engines.runtime.driver import run_batch
-from engines.runtime.run_request import RunRequest
 
 MAX_OFF_PERCENT: Final = 10.0
 RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from analysis.groups import Group, gathered, records
 from benchmarks._report_format import Claim, Options, Row, finish, standard_error, within_noise_claim
+from draftscope.analysis.groups import Group, gathered, records
 from draftscope.cli.streams import exit_code_for_pipe
-from visualizers import read_results
+from draftscope.visualizers import read_results
 
 FOLDER: Final = Path(__file__).parent / "results"
 MAX_ERRORS: Final = 1.0

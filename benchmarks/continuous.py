@@ -17,20 +17,20 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from analysis.break_even import acceptance_for, tokens_of
 from benchmarks._image_quality import as_asked
 from benchmarks._report_format import Options, Row, finish, spread
 from benchmarks._timing import processor_seconds, prompts
+from draftscope.analysis.break_even import acceptance_for, tokens_of
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.methods import METHODS, baseline
-from engines.models.bundled.catalog import PATCHES
-from engines.models.catalog import MODELS, load_model
-from engines.models.toys.toy_field import ToyField
-from engines.runtime.driver import Job, run_batch, sample_tokens
-from engines.runtime.run_request import RunRequest
-from engines.settings import config_values, settings
-from traces.schema import Trace
-from traces.stats import cost_by_role, draft_forwards
+from draftscope.engines.methods import METHODS, baseline
+from draftscope.engines.models.bundled.catalog import PATCHES
+from draftscope.engines.models.catalog import MODELS, load_model
+from draftscope.engines.models.toys.toy_field import ToyField
+from draftscope.engines.runtime.driver import Job, run_batch, sample_tokens
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import config_values, settings
+from draftscope.traces.schema import Trace
+from draftscope.traces.stats import cost_by_role, draft_forwards
 
 DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 """Methods to choose from, the default first."""

@@ -9,18 +9,18 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from analysis.break_even import tokens_of
 from benchmarks import _timing as _runs
 from benchmarks._accuracy import accuracy
 from benchmarks._report_format import Options, Row, finish
 from benchmarks._timing import Pair, decode, job, paired, prompts
+from draftscope.analysis.break_even import tokens_of
 from draftscope.cli.streams import exit_code_for_pipe
+from draftscope.engines.models.catalog import drafter_of, load_model
+from draftscope.engines.protocol import Model
+from draftscope.engines.runtime.driver import Job, run_batch
+from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.experiments.problems import held_out
-from engines.models.catalog import drafter_of, load_model
-from engines.protocol import Model
-from engines.runtime.driver import Job, run_batch
-from engines.runtime.run_request import RunRequest
-from traces.schema import Trace
+from draftscope.traces.schema import Trace
 
 GAMMAS: Final = (1, 2, 4, 8)
 PICTURES: Final = "studio-image"

@@ -29,8 +29,8 @@ from transformers import (
 )
 
 import draftscope as ds
-from engines.models.errors import ModelError
-from traces.files import write_atomic
+from draftscope.engines.models.errors import ModelError
+from draftscope.traces.files import write_atomic
 
 DOCS: Final = Path(__file__).parent.parent / "docs" / "models.md"
 MARKS: Final = ("<!-- families -->\n", "<!-- /families -->\n")

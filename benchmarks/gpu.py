@@ -25,19 +25,19 @@ from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 
 from benchmarks._report_format import Claim, Options, Row, finish
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.models.checkpoints.images.cosmos import CosmosVideo, PlaceRotary
-from engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
-from engines.models.checkpoints.images.janus import Janus, JanusPictures
-from engines.models.checkpoints.images.mar import MAR, MARModel, MARSize
-from engines.models.checkpoints.images.video_model import ClipShape, pack
-from engines.models.devices import HELP, resolve
-from engines.models.diffusion_lm import DiffusionLM, Traits
-from engines.models.errors import ModelError
-from engines.models.memory import DTYPES, default_dtype
-from engines.runtime.driver import Run
-from engines.runtime.run_request import RunRequest
-from engines.runtime.stage_timer import Host
-from traces.schema import ModelCard
+from draftscope.engines.models.checkpoints.images.cosmos import CosmosVideo, PlaceRotary
+from draftscope.engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
+from draftscope.engines.models.checkpoints.images.janus import Janus, JanusPictures
+from draftscope.engines.models.checkpoints.images.mar import MAR, MARModel, MARSize
+from draftscope.engines.models.checkpoints.images.video_model import ClipShape, pack
+from draftscope.engines.models.devices import HELP, resolve
+from draftscope.engines.models.diffusion_lm import DiffusionLM, Traits
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.memory import DTYPES, default_dtype
+from draftscope.engines.runtime.driver import Run
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.runtime.stage_timer import Host
+from draftscope.traces.schema import ModelCard
 
 _MASK, _END, _UNKNOWN = "<|MASK|>", "<|im_end|>", "<unk>"
 _JANUS: Final = ("<｜begin▁of▁sentence｜>", "<｜▁pad▁｜>", "<begin_of_image>")  # noqa: RUF001

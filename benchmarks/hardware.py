@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from analysis.hardware import DEVICES, ENGINES, SHIPPED, SIZES, Engine, NetworkSize, PassWork, pass_cost
 from benchmarks.report import table
+from draftscope.analysis.hardware import DEVICES, ENGINES, SHIPPED, SIZES, Engine, NetworkSize, PassWork, pass_cost
 
 _PUBLISHED: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 

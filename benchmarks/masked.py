@@ -14,8 +14,8 @@ from benchmarks._image_quality import as_asked, features, kernel_test, quality_s
 from benchmarks._report_format import Options, Row, finish
 from benchmarks._timing import jobs, processor_seconds, prompts
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.models.catalog import MODELS, load_model
-from engines.runtime.driver import sample_tokens
+from draftscope.engines.models.catalog import MODELS, load_model
+from draftscope.engines.runtime.driver import sample_tokens
 
 MODEL: Final = "patch-masked"
 PER_STEP: Final = (1, 2, 4, 8, 16, 32, 64)

@@ -20,12 +20,12 @@ from benchmarks._timing import decode, job, jobs, prompts
 from benchmarks.text import ORDINARY, PAYS, POLICY
 from benchmarks.text import job as text_job
 from draftscope.cli.streams import exit_code_for_pipe
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.runtime import driver
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.experiments.problems import held_out, problems_of
-from engines.models.catalog import load_model
-from engines.runtime import driver
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
-from traces.labels import COUPLINGS
+from draftscope.traces.labels import COUPLINGS
 
 MAX_OF_A_LOOP: Final = 1.1
 MAX_OF_RELEASED: Final = 1.0

@@ -18,9 +18,9 @@ from benchmarks._report_format import Claim, Options, Row, finish, lower_limit, 
 from benchmarks._timing import jobs, prompts
 from benchmarks.quality import MIN_AS_ASKED_PERCENT
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.models.bundled.catalog import PATCHES
-from engines.models.catalog import load_model
-from engines.runtime.driver import sample_tokens
+from draftscope.engines.models.bundled.catalog import PATCHES
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.runtime.driver import sample_tokens
 
 TARGET: Final = "patch-target"
 GUIDANCE: Final = (1.0,)

@@ -30,12 +30,12 @@ from benchmarks._report_format import (
 )
 from benchmarks._timing import NAMES, decode, jobs, prompts
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.ar.probs_request import ProbsRequest
-from engines.models.bundled.image import FOLDER, ID, StudioImage, load
-from engines.models.bundled.manifest import entry_of
-from engines.models.catalog import MODELS
-from engines.runtime.driver import Job, open_session
-from traces.labels import COUPLINGS
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.models.bundled.image import FOLDER, ID, StudioImage, load
+from draftscope.engines.models.bundled.manifest import entry_of
+from draftscope.engines.models.catalog import MODELS
+from draftscope.engines.runtime.driver import Job, open_session
+from draftscope.traces.labels import COUPLINGS
 
 LOSSLESS: Final = tuple(COUPLINGS)
 DECODERS: Final = ("ar", *LOSSLESS, "gsd")

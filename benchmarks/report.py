@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from analysis.results import commit_in_words
+from draftscope.analysis.results import commit_in_words
 from draftscope.cli.streams import exit_code_for_pipe
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 Record = Mapping[str, Any]
 SHOWN: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

@@ -20,11 +20,11 @@ from benchmarks._report_format import Claim, Options, Row, finish
 from benchmarks._timing import decode
 from benchmarks.overhead import claim, cost, ratios, time_alternating
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.models.catalog import MODELS, load_model
-from engines.models.download import download_dir
-from engines.models.sessions.causal import SlotCache
-from engines.models.transformers_api import cache_argument
-from engines.runtime.run_request import RunRequest
+from draftscope.engines.models.catalog import MODELS, load_model
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.models.sessions.causal import SlotCache
+from draftscope.engines.models.transformers_api import cache_argument
+from draftscope.engines.runtime.run_request import RunRequest
 
 CACHED: Final = 150
 MAX_OF_ONE: Final = {2: None, 4: 1.25, 8: 1.55, 16: 2.1}

@@ -15,16 +15,16 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from analysis.acceptance import acceptance_by_draft_position
 from benchmarks._report_format import Claim, Options, Row, finish, lower_limit, spread
 from benchmarks._timing import Decoded, decode
 from benchmarks.smollm2_drafts import Prompt, read
+from draftscope.analysis.acceptance import acceptance_by_draft_position
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.methods import METHODS
-from engines.models.catalog import load_model
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
-from engines.settings import make_config
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import make_config
 
 MODEL: Final = "smollm2-block"
 BASE: Final = "smollm2"

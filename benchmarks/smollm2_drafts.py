@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from analysis.acceptance import acceptance_by_draft_position
 from benchmarks._report_format import Claim, Options, Row, finish, spread
 from benchmarks._timing import Decoded, decode
+from draftscope.analysis.acceptance import acceptance_by_draft_position
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.methods.speculative import EAGLE_DRAFTERS
-from engines.models.catalog import has_eagle, load_model
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
+from draftscope.engines.methods.speculative import EAGLE_DRAFTERS
+from draftscope.engines.models.catalog import has_eagle, load_model
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
 
 MODEL: Final = "smollm2"
 PROMPTS: Final = Path(__file__).with_name("smollm2_prompts.jsonl")

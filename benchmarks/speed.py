@@ -12,10 +12,10 @@ from benchmarks import _timing as _runs
 from benchmarks._report_format import Claim, Options, Row, finish, standard_error, upper_limit
 from benchmarks._timing import NAMES, SAME, Pair, decode, job, paired, prompts
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.models.catalog import MODELS, load_model
-from engines.protocol import Model
-from engines.runtime.driver import Job
-from traces.labels import COUPLINGS
+from draftscope.engines.models.catalog import MODELS, load_model
+from draftscope.engines.protocol import Model
+from draftscope.engines.runtime.driver import Job
+from draftscope.traces.labels import COUPLINGS
 
 WINDOWS: Final = (8, 16, 32, 64, 128)
 MAIN_WINDOW: Final = 32

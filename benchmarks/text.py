@@ -10,11 +10,11 @@ from benchmarks._accuracy import accuracy
 from benchmarks._report_format import Claim, Options, Row, finish, lower_limit, spread, upper_limit
 from benchmarks._timing import Pair, decode, paired
 from draftscope.cli.streams import exit_code_for_pipe
+from draftscope.engines.models.catalog import MODELS, load_model
+from draftscope.engines.protocol import Model
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.experiments.problems import Problem, problems_of
-from engines.models.catalog import MODELS, load_model
-from engines.protocol import Model
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
 
 MODEL: Final = "tally-target"
 LENGTH: Final = 160

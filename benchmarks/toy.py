@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from analysis.stats import mean_difference, measured, token_difference
 from benchmarks._report_format import Claim, Options, finish, standard_error, upper_limit
 from benchmarks._timing import NAMES, job
+from draftscope.analysis.stats import mean_difference, measured, token_difference
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.models.catalog import load_model
-from engines.runtime.driver import run_batch
-from traces.schema import Trace
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.runtime.driver import run_batch
+from draftscope.traces.schema import Trace
 
 MODEL: Final = "toy-raster"
 REFERENCE: Final = {

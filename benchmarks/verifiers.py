@@ -17,14 +17,14 @@ from torch import Tensor
 
 from benchmarks._report_format import Claim, Options, Row, finish, standard_error
 from draftscope.cli.streams import exit_code_for_pipe
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence as Text
+from draftscope.engines.diffusion_lm.block_sequence import PassLayout, TextTask
+from draftscope.engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
+from draftscope.engines.methods import simsd
+from draftscope.engines.models.catalog import MODELS, drafter_of, load_model
+from draftscope.engines.sampling.verification import divergences
+from draftscope.engines.settings import make_config
 from draftscope.experiments.problems import held_out
-from engines.diffusion_lm.block_sequence import BlockSequence as Text
-from engines.diffusion_lm.block_sequence import PassLayout, TextTask
-from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
-from engines.methods import simsd
-from engines.models.catalog import MODELS, drafter_of, load_model
-from engines.sampling.verification import divergences
-from engines.settings import make_config
 
 MODEL: Final = "text-target"
 LENGTH: Final = 64

@@ -21,11 +21,11 @@ from torch.nn.functional import pad
 from benchmarks._report_format import Claim, Options, Row, finish, lower_limit, standard_error
 from benchmarks._timing import NAMES, decode, job, prompts
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.models.bundled.video import GIVEN, GIVEN_FRAMES, LENGTH, load
-from engines.models.catalog import load_model
-from engines.protocol import Model
-from engines.runtime.driver import Job
-from traces.labels import COUPLINGS
+from draftscope.engines.models.bundled.video import GIVEN, GIVEN_FRAMES, LENGTH, load
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.protocol import Model
+from draftscope.engines.runtime.driver import Job
+from draftscope.traces.labels import COUPLINGS
 
 WINDOWS: Final = (16, 32, 64, 128)
 TOP_P: Final = 0.8

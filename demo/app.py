@@ -6,26 +6,26 @@ from typing import Any, Final
 import gradio as gr
 import torch
 
-from demo.components.calculator import CalculatorPanel
-from demo.components.context import AT_ONCE, PRESS, QUIET, Site, Update, serialized
-from demo.components.theme import LOOK, watcher
-from demo.components.widgets import component, notice
-from demo.jobs.links import CHOOSE, COMPARE, LEARN, WATCH, parse_link
-from demo.jobs.recordings import Recording, pairs
-from demo.jobs.tour import scenes
-from demo.pages import api
-from demo.pages.choose import ChoosePage
-from demo.pages.compare import IN_TURN, ComparePage
-from demo.pages.learn import LearnPage
-from demo.pages.watch import WatchPage
-from demo.server.api_errors import ApiBlocks
-from demo.server.limits import FILE_LIFETIME_SECONDS, server_limits
-from demo.server.sessions import CurrentTraces, Visitors
-from demo.server.startup import private_folder
-from engines.models.catalog import registered_folders
-from engines.models.devices import parse_devices, resolve_devices
-from engines.runtime.environment import device_name
-from engines.settings import ConfigError
+from draftscope.demo.components.calculator import CalculatorPanel
+from draftscope.demo.components.context import AT_ONCE, PRESS, QUIET, Site, Update, serialized
+from draftscope.demo.components.theme import LOOK, watcher
+from draftscope.demo.components.widgets import component, notice
+from draftscope.demo.jobs.links import CHOOSE, COMPARE, LEARN, WATCH, parse_link
+from draftscope.demo.jobs.recordings import Recording, pairs
+from draftscope.demo.jobs.tour import scenes
+from draftscope.demo.pages import api
+from draftscope.demo.pages.choose import ChoosePage
+from draftscope.demo.pages.compare import IN_TURN, ComparePage
+from draftscope.demo.pages.learn import LearnPage
+from draftscope.demo.pages.watch import WatchPage
+from draftscope.demo.server.api_errors import ApiBlocks
+from draftscope.demo.server.limits import FILE_LIFETIME_SECONDS, server_limits
+from draftscope.demo.server.sessions import CurrentTraces, Visitors
+from draftscope.demo.server.startup import private_folder
+from draftscope.engines.models.catalog import registered_folders
+from draftscope.engines.models.devices import parse_devices, resolve_devices
+from draftscope.engines.runtime.environment import device_name
+from draftscope.engines.settings import ConfigError
 
 _MASTHEAD = """# Draftscope
 See speculative decoding happen.

@@ -20,24 +20,24 @@ from mcp.types import CallToolRequest, ListToolsRequest
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
-from demo.components.theme import CSS, theme
-from demo.jobs.recordings import FOLDER
-from demo.pages.api import ENDPOINTS, FILE_FORMAT, TOOLS, tool_call_error
-from demo.server import event_stream as live
-from demo.server import log
-from demo.server.api_errors import as_json, described, handlers, validate_tool_calls
-from demo.server.limits import MAX_LIGHT_REQUESTS, SESSIONS, UPLOAD_BYTES, server_limits
-from demo.server.middleware import RequestFilter, UploadQuota
-from demo.server.run_queue import run_queue
-from demo.server.sessions import TRACE_ADDRESS, Visitors, trace_file
-from demo.server.startup import ServerError, private_folder, read_port
-from engines.models.catalog import registered_folders
-from engines.models.errors import ModelError
-from engines.paths import ASSETS
-from engines.runtime.driver import Run
-from engines.runtime.run_request import RunRequest
-from traces.version import __version__
-from visualizers.fonts import offer_fonts
+from draftscope.demo.components.theme import CSS, theme
+from draftscope.demo.jobs.recordings import FOLDER
+from draftscope.demo.pages.api import ENDPOINTS, FILE_FORMAT, TOOLS, tool_call_error
+from draftscope.demo.server import event_stream as live
+from draftscope.demo.server import log
+from draftscope.demo.server.api_errors import as_json, described, handlers, validate_tool_calls
+from draftscope.demo.server.limits import MAX_LIGHT_REQUESTS, SESSIONS, UPLOAD_BYTES, server_limits
+from draftscope.demo.server.middleware import RequestFilter, UploadQuota
+from draftscope.demo.server.run_queue import run_queue
+from draftscope.demo.server.sessions import TRACE_ADDRESS, Visitors, trace_file
+from draftscope.demo.server.startup import ServerError, private_folder, read_port
+from draftscope.engines.models.catalog import registered_folders
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.paths import ASSETS
+from draftscope.engines.runtime.driver import Run
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.traces.version import __version__
+from draftscope.visualizers.fonts import offer_fonts
 
 _WARMED_UP: Final = ("ar", "scd")
 _WARM_UP_PASSES: Final = 4

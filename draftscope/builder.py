@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import traces
+from draftscope import traces
 from draftscope.trace import Trace, displayable
-from traces import Fate, Step, limits
-from traces.count_only import counted, derived_summary, summary_of
-from traces.io import parts_checked
-from traces.replay import canvas_size, replay_steps
-from traces.schema import Call, Canvas, Environment, Legend, Milliseconds, ModelCard, Output
+from draftscope.traces import Fate, Step, limits
+from draftscope.traces.count_only import counted, derived_summary, summary_of
+from draftscope.traces.io import parts_checked
+from draftscope.traces.replay import canvas_size, replay_steps
+from draftscope.traces.schema import Call, Canvas, Environment, Legend, Milliseconds, ModelCard, Output
 
 _HEAD: Final = frozenset({"variant", "draft_model", "config", "seed", "created", "environment", "note", "extensions"})
 

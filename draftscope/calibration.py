@@ -9,12 +9,21 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from analysis.hardware import SHIPPED, Device, Engine, HardwareError, NetworkSize, PassWork, pass_cost, pass_works
-from engines.models.fast_decoder import LARGE
-from engines.models.memory import free_bytes
-from engines.runtime.driver import Job, decode
-from engines.runtime.environment import environment
-from engines.runtime.run_request import RunRequest
+from draftscope.analysis.hardware import (
+    SHIPPED,
+    Device,
+    Engine,
+    HardwareError,
+    NetworkSize,
+    PassWork,
+    pass_cost,
+    pass_works,
+)
+from draftscope.engines.models.fast_decoder import LARGE
+from draftscope.engines.models.memory import free_bytes
+from draftscope.engines.runtime.driver import Job, decode
+from draftscope.engines.runtime.environment import environment
+from draftscope.engines.runtime.run_request import RunRequest
 
 _RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("ar", "studio-image-draft", {}),

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import traces
-from analysis.divergences import Divergence, GreedyText, Top, compare, read_texts
+from draftscope import traces
+from draftscope.analysis.divergences import Divergence, GreedyText, Top, compare, read_texts
 from draftscope.experiments.prompt_files import PromptEntry, parse_prompt, read_prompts
 from draftscope.servers.answers import Target, send_request
 from draftscope.servers.client import ServerClient, ServerError
 from draftscope.servers.engines import identify
-from traces import limits
-from traces.files import write_atomic
-from traces.schema import SCHEMA
+from draftscope.traces import limits
+from draftscope.traces.files import write_atomic
+from draftscope.traces.schema import SCHEMA
 
 LENGTH: Final = 64
 TOP: Final = 20
@@ -41,7 +41,7 @@ class Diff:
         """
         target = check_path(path)
         if target.suffix == ".html":
-            from visualizers.divergence_page import divergence_page
+            from draftscope.visualizers.divergence_page import divergence_page
 
             write_atomic(target, divergence_page(self.divergence, self.a, self.b).encode())
         else:

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from analysis import hardware
-from analysis.hardware import (
+from draftscope.analysis import hardware
+from draftscope.analysis.hardware import (
     DEVICES,
     Device,
     Engine,
@@ -16,7 +16,7 @@ from analysis.hardware import (
     Prediction,
     named,
 )
-from traces import Trace
+from draftscope.traces import Trace
 
 
 def predict(
@@ -32,7 +32,7 @@ def predict(
 
     Args:
         trace: Specifies the passes.
-        device: A name of `analysis.hardware.DEVICES`, such as "H100", a `Device`, or a .json file of
+        device: A name of `draftscope.analysis.hardware.DEVICES`, such as "H100", a `Device`, or a .json file of
             `draftscope hardware calibrate`.
         target: Size of the target: a name of `SIZES` or `SHIPPED`, a number of parameters, or a `NetworkSize`; by
             default the trace's own models, which must be among these.

@@ -12,17 +12,17 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final
 
-from analysis.groups import Group, gathered
-from analysis.results import ResultRow, read_results
-from analysis.seeds import estimate
-from analysis.shipped_results import FOLDER, read_result
-from analysis.speedup_model import SpeedupModel
-from analysis.tradeoffs import Drafting, Tradeoff, best
-from engines.methods import METHODS
-from engines.models.catalog import MODELS
-from engines.settings import ConfigError, make_config
-from traces.labels import COUPLINGS
-from visualizers import SweepError
+from draftscope.analysis.groups import Group, gathered
+from draftscope.analysis.results import ResultRow, read_results
+from draftscope.analysis.seeds import estimate
+from draftscope.analysis.shipped_results import FOLDER, read_result
+from draftscope.analysis.speedup_model import SpeedupModel
+from draftscope.analysis.tradeoffs import Drafting, Tradeoff, best
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import MODELS
+from draftscope.engines.settings import ConfigError, make_config
+from draftscope.traces.labels import COUPLINGS
+from draftscope.visualizers import SweepError
 
 REPORTED: Final = Path(__file__).with_name("reported.json")
 _OPENS: Final = dict(MODELS["studio-image"].form_defaults)

@@ -5,15 +5,15 @@ from typing import Any
 
 import torch
 
+from draftscope.engines.methods import METHODS
+from draftscope.engines.methods.method import Method
+from draftscope.engines.models.catalog import MODELS, registered_folders
+from draftscope.engines.runtime.driver import Run
+from draftscope.engines.runtime.run_request import RunRequest, read_method
+from draftscope.engines.settings import ConfigError
+from draftscope.engines.settings import settings as settings_of
 from draftscope.trace import Trace, displayable
-from engines.methods import METHODS
-from engines.methods.method import Method
-from engines.models.catalog import MODELS, registered_folders
-from engines.runtime.driver import Run
-from engines.runtime.run_request import RunRequest, read_method
-from engines.settings import ConfigError
-from engines.settings import settings as settings_of
-from traces import Step
+from draftscope.traces import Step
 
 
 def run(  # noqa: PLR0913 (typed names for all that a run may be given)
@@ -44,7 +44,7 @@ def run(  # noqa: PLR0913 (typed names for all that a run may be given)
     Args:
         method: A name of `ds.methods()`, a `Method` of your own, or its function `decode(task, config, chance)`.
         config: Settings as an instance of the method's Config, instead of `settings`.
-        model: An id of `ds.models()`, a checkpoint's folder or GGUF file, or an `engines.protocol.Model`.
+        model: An id of `ds.models()`, a checkpoint's folder or GGUF file, or a `draftscope.engines.protocol.Model`.
         prompt: Prompt; by default the model's example.
         seed: From 0 to 2147483647; the same seed gives the same tokens.
         target: A causal language model of transformers, in place of `model`.

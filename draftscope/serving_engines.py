@@ -25,8 +25,8 @@ from draftscope.serving_formats import (
     text_of,
 )
 from draftscope.trace import Trace
-from traces.schema import Sums
-from traces.stats import add_sums
+from draftscope.traces.schema import Sums
+from draftscope.traces.stats import add_sums
 
 _NOTE: Final = "Counts from {engine}: no ids of rejected drafts, probabilities, uniform numbers or times."
 _TAKEN: Final = (

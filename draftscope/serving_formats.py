@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from traces.errors import format_value
-from traces.schema import Sums
+from draftscope.traces.errors import format_value
+from draftscope.traces.schema import Sums
 
 _SAMPLE: Final = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([^\s{}]+)(?:\s+-?\d+)?")
 """A line of the Prometheus text format: name, labels, value, and a time."""

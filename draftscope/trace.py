@@ -8,9 +8,9 @@ from importlib import import_module
 from math import isnan
 from typing import Any, Final
 
-import traces
-from traces.perfetto import to_perfetto
-from traces.words import step_words
+from draftscope import traces
+from draftscope.traces.perfetto import to_perfetto
+from draftscope.traces.words import step_words
 
 _COLUMNS: Final = ("row", "draft", "p", "q", "accept_prob", "coin", "likely")
 _INTEGERS: Final = ("step", "position", "token", "row", "draft")
@@ -23,12 +23,12 @@ _MOST: Final = 12_000_000
 
 
 class Trace(traces.Trace):
-    """A `traces.Trace` that a notebook shows as the player."""
+    """A `draftscope.traces.Trace` that a notebook shows as the player."""
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from visualizers.player_page import standalone
+        from draftscope.visualizers.player_page import standalone
 
         page = standalone([self], "Draftscope")
         if len(page) > _MOST:

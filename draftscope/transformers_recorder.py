@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 
 from draftscope.builder import TraceBuilder
+from draftscope.engines.models.checkpoints.causal_lm import CausalLM
+from draftscope.engines.models.checkpoints.causal_network import check_network
+from draftscope.engines.models.transformers_api import cache_of
+from draftscope.engines.runtime.environment import environment
+from draftscope.engines.runtime.stage_timer import Host
 from draftscope.trace import Trace
-from engines.models.checkpoints.causal_lm import CausalLM
-from engines.models.checkpoints.causal_network import check_network
-from engines.models.transformers_api import cache_of
-from engines.runtime.environment import environment
-from engines.runtime.stage_timer import Host
-from traces import Fate
-from traces.schema import Call, Milliseconds
+from draftscope.traces import Fate
+from draftscope.traces.schema import Call, Milliseconds
 
 _TOP: Final = 5
 _NOTE: Final = (

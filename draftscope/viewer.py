@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from traces import Trace
-from traces.files import write_atomic
+from draftscope.traces import Trace
+from draftscope.traces.files import write_atomic
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -30,7 +30,7 @@ def figure(
     Raises:
         FigureError: For an unknown name or theme, or traces that lack what the figure needs.
     """
-    from visualizers import FIGURES, FigureError, themed
+    from draftscope.visualizers import FIGURES, FigureError, themed
 
     if not isinstance(name, str):
         kind = type(name).__name__
@@ -49,7 +49,7 @@ def figure(
 
 def figures(*traces: Trace) -> dict[str, str]:
     """The figures that these traces support, all of them without traces: name and title."""
-    from visualizers import FIGURES, supported
+    from draftscope.visualizers import FIGURES, supported
 
     return {each.name: each.title for each in (supported(traces) if traces else FIGURES.values())}
 
@@ -69,9 +69,9 @@ def view(
         ValueError: For another ending.
         OSError: If the file cannot be written.
     """
-    from visualizers import supported
-    from visualizers.figure_page import section
-    from visualizers.player_page import standalone
+    from draftscope.visualizers import supported
+    from draftscope.visualizers.figure_page import section
+    from draftscope.visualizers.player_page import standalone
 
     target = Path(path)
     if target.suffix != ".html":

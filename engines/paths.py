@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 from typing import Final
 
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 ASSETS_VARIABLE: Final = "DRAFTSCOPE_ASSETS"
 MODELS_VARIABLE: Final = "DRAFTSCOPE_MODELS"
-"""Folders of checkpoints, which `engines.models.catalog` offers."""
+"""Folders of checkpoints, which `draftscope.engines.models.catalog` offers."""
 ASSETS: Final = Path(os.environ.get(ASSETS_VARIABLE) or ROOT / "assets")
 """A package that pip installed has none: they stay in the repository."""
 REMEDY: Final = f"Work in a checkout of the repository, or set {ASSETS_VARIABLE} to its folder assets"

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from traces.schema import Canvas, Fate, Legend, Mask, ModelCard, Output
+from draftscope.traces.schema import Canvas, Fate, Legend, Mask, ModelCard, Output
 
 Family = Literal["discrete-ar", "diffusion-lm", "continuous-ar"]
 """Requirement of a method on a model. discrete-ar: the distributions of all positions after a prefix in one causal
@@ -47,7 +47,7 @@ class Task:
     rendered_prompt: str = field(default="", kw_only=True)
     """The prompt as the model reads it, where that is a text."""
     chat: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
-    """How the prompt was put to the model, for the trace: see `engines.models.chat.RenderedPrompt`."""
+    """How the prompt was put to the model, for the trace: see `draftscope.engines.models.chat.RenderedPrompt`."""
 
     @property
     def length(self) -> int:
@@ -264,7 +264,7 @@ class HasChat(Protocol):
         """The prompt as text, if the model was built with one; empty otherwise."""
 
     def with_chat(self, chat: Any) -> Model:
-        """Return the same model with other chat options (`engines.models.chat.ChatOptions`)."""
+        """Return the same model with other chat options (`draftscope.engines.models.chat.ChatOptions`)."""
 
 
 @runtime_checkable

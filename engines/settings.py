@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from reprlib import Repr
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from traces.setting_names import RENAMED_SETTINGS
+from draftscope.traces.setting_names import RENAMED_SETTINGS
 
 Value = bool | int | float | str
 _LARGE: Final = 1e6

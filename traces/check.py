@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from traces import explanations as rules
-from traces import limits
-from traces.errors import Problem, format_value, range_problem
-from traces.measures import FREE_PREFIX, MEASURES
-from traces.replay import canvas_size, position_updates
-from traces.schema import Fate, Mask, Node, Numbers, PathPair, Step, Summary, Sums, Token, Trace, is_later
-from traces.stats import summarise, summarise_sums
+from draftscope.traces import explanations as rules
+from draftscope.traces import limits
+from draftscope.traces.errors import Problem, format_value, range_problem
+from draftscope.traces.measures import FREE_PREFIX, MEASURES
+from draftscope.traces.replay import canvas_size, position_updates
+from draftscope.traces.schema import Fate, Mask, Node, Numbers, PathPair, Step, Summary, Sums, Token, Trace, is_later
+from draftscope.traces.stats import summarise, summarise_sums
 
 _AXES: Final = {"text": ("length",), "image": ("rows", "columns"), "video": ("frames", "rows", "columns")}
 _PICTURE: Final = re.compile(r"data:image/(png|webp);base64,([A-Za-z0-9+/]+={0,2})")

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from traces.errors import TraceError, format_value
-from traces.replay import CanvasReplay, canvas_size, replay_steps
-from traces.schema import Canvas, Fate, Output, Step, Summary, Trace
-from traces.stats import summarise, summarise_sums
+from draftscope.traces.errors import TraceError, format_value
+from draftscope.traces.replay import CanvasReplay, canvas_size, replay_steps
+from draftscope.traces.schema import Canvas, Fate, Output, Step, Summary, Trace
+from draftscope.traces.stats import summarise, summarise_sums
 
 
 def expand_counts(trace: Trace) -> Trace:

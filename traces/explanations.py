@@ -6,7 +6,7 @@ docs/trace.md explains the names. Formulas are not evaluated: the numbers are th
 import re
 from typing import Final
 
-from traces.measures import FREE_PREFIX, MEASURES
+from draftscope.traces.measures import FREE_PREFIX, MEASURES
 
 NUMBERS: Final = ("p", "q", "accept_prob", "coin", "peak")
 """Columns of a step, and `peak`, the probability of `best`."""

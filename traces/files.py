@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[1]
-"""Folder of the checkout; where the packages are installed without it, the folder that holds them."""
+ROOT: Final = Path(__file__).resolve().parents[1]
+"""Folder of the checkout, which draftscope/traces links to; the folder `draftscope` where pip installed it."""
 STANDARD: Final = "-"
 """File name of standard input or output."""
 

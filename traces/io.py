@@ -2,7 +2,7 @@
 
 The text is for people and for any language: sorted keys, no white space, nothing that equals an empty default. The same
 trace always gives the same bytes. What is read may come from anywhere: it is measured before it is parsed, checked type
-by type, and then replayed (`traces.check`).
+by type, and then replayed (`draftscope.traces.check`).
 """
 
 import gzip
@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from traces import limits
-from traces.check import part_problems, replay_problems
-from traces.count_only import derived_summary, expand_counts
-from traces.errors import MAX_COUNTED, Problem, TraceError, TraceWarning, format_value, raise_first
-from traces.files import gunzip, write_atomic
-from traces.schema import (
+from draftscope.traces import limits
+from draftscope.traces.check import part_problems, replay_problems
+from draftscope.traces.count_only import derived_summary, expand_counts
+from draftscope.traces.errors import MAX_COUNTED, Problem, TraceError, TraceWarning, format_value, raise_first
+from draftscope.traces.files import gunzip, write_atomic
+from draftscope.traces.schema import (
     SCHEMA,
     VERSION,
     Duration,
@@ -36,9 +36,9 @@ from traces.schema import (
     Trace,
     is_later,
 )
-from traces.setting_names import current_formula, current_settings
-from traces.stats import summarise
-from traces.validation import ErrorTexts, adapter, count, record
+from draftscope.traces.setting_names import current_formula, current_settings
+from draftscope.traces.stats import summarise
+from draftscope.traces.validation import ErrorTexts, adapter, count, record
 
 TRACE_TYPE: Final = adapter(Trace, "TraceDocument", "forbid")
 _STEP_TYPE: Final = adapter(Step, "StepDocument", "forbid")

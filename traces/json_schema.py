@@ -6,9 +6,9 @@ from typing import Any, Final, Literal
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import DataclassSchema
 
-from traces.io import TRACE_TYPE
-from traces.measures import FREE_PREFIX, MEASURES
-from traces.schema import VERSION
+from draftscope.traces.io import TRACE_TYPE
+from draftscope.traces.measures import FREE_PREFIX, MEASURES
+from draftscope.traces.schema import VERSION
 
 SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
 
@@ -23,7 +23,7 @@ class _Records(GenerateJsonSchema):
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a trace. It knows types and ranges; `traces.check` knows the rest."""
+    """JSON Schema (2020-12) of a trace. It knows types and ranges; `draftscope.traces.check` knows the rest."""
     document = TRACE_TYPE.json_schema(schema_generator=_Records)
     # Records default schema and version, files never; a summary that is missing is derived.
     document["required"] = ["schema", "version", *(name for name in document["required"] if name != "summary")]

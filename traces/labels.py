@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from traces.schema import Trace
+from draftscope.traces.schema import Trace
 
 ORDINARY: Final = "Ordinary decoding"
 NAMES: Final[tuple[tuple[str, Mapping[str, str], str], ...]] = (

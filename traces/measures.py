@@ -8,7 +8,7 @@ measure: by a policy `unmasked`, by speculation `accepted`, by rescue `fallback`
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from traces.limits import POSITIONS, STEPS
+from draftscope.traces.limits import POSITIONS, STEPS
 
 
 @dataclass(frozen=True, slots=True)

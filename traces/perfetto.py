@@ -6,9 +6,9 @@ Target and drafter are tracks, a forward pass is a slice with its stages inside,
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from traces.schema import Step, Trace
-from traces.stats import STAGES
-from traces.words import step_words
+from draftscope.traces.schema import Step, Trace
+from draftscope.traces.stats import STAGES
+from draftscope.traces.words import step_words
 
 _PROCESS: Final = 1
 _TRACKS: Final = {"target": 1, "draft": 2, "self": 3}

@@ -6,7 +6,7 @@ from itertools import islice
 from math import prod
 from typing import Final, NamedTuple
 
-from traces.schema import Canvas, Fate, Step, Token, Trace
+from draftscope.traces.schema import Canvas, Fate, Step, Token, Trace
 
 PENDING: Final = frozenset({Fate.DRAFTED, Fate.KEPT, Fate.CHANGED})
 """Fates that leave a draft waiting for a verdict."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from traces import limits
+from draftscope.traces import limits
 
 SCHEMA: Final = "draftscope-trace"
 VERSION: Final = "1.4"
@@ -214,9 +214,9 @@ class Step:
     """For verified drafts: id, p and q of the most likely tokens under p, under q and in the residual max(0, p - q),
     k of each, of the draft and of its replacement; each once, by falling p. Since 1.2."""
     numbers: Mapping[Name, Numbers] = field(default_factory=dict)
-    """The method's own numbers per position, named in `traces.measures`."""
+    """The method's own numbers per position, named in `draftscope.traces.measures`."""
     signals: Mapping[Name, MeasureValue] = field(default_factory=dict)
-    """The method's own numbers per step, named in `traces.measures`."""
+    """The method's own numbers per step, named in `draftscope.traces.measures`."""
     mask: Mask | None = None
     graph: tuple[Node, ...] | None = None
     paths: tuple[PathPair | None, ...] | None = None

@@ -8,8 +8,8 @@ from dataclasses import fields
 from math import fsum, sqrt
 from typing import Final, NamedTuple
 
-from traces.replay import replay_steps
-from traces.schema import Fate, Milliseconds, Step, Summary, Sums
+from draftscope.traces.replay import replay_steps
+from draftscope.traces.schema import Fate, Milliseconds, Step, Summary, Sums
 
 STAGES: Final = tuple(stage.name for stage in fields(Milliseconds))
 """Names of the stages of a step."""

@@ -1,4 +1,4 @@
-"""Plain data to records, checked by pydantic; what is wrong is said in the words of `traces.errors`."""
+"""Plain data to records, checked by pydantic; what is wrong is said in the words of `draftscope.traces.errors`."""
 
 from typing import Final, Literal, NamedTuple, TypeVar, cast
 
@@ -6,8 +6,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, to_json
 from typing_extensions import TypeAliasType
 
-from traces import limits
-from traces.errors import Problem, format_value
+from draftscope.traces import limits
+from draftscope.traces.errors import Problem, format_value
 
 Record = TypeVar("Record")
 _UNKNOWN: Final = "unexpected_keyword_argument"

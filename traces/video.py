@@ -2,8 +2,8 @@
 
 from math import prod
 
-from traces.schema import Canvas, Fate, Trace
-from traces.stats import Tally, count_verdicts
+from draftscope.traces.schema import Canvas, Fate, Trace
+from draftscope.traces.stats import Tally, count_verdicts
 
 
 def frame_count(canvas: Canvas) -> int:

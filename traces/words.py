@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 import regex
 
-from traces.replay import CanvasReplay, canvas_size
-from traces.schema import Token, Trace
+from draftscope.traces.replay import CanvasReplay, canvas_size
+from draftscope.traces.schema import Token, Trace
 
 MAX_JOINED: Final = 16
 """Tokens before one that are looked at for the beginning of its character."""

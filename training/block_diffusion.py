@@ -15,12 +15,12 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from engines.models.bundled.language import END, MASK, PAD
-from engines.models.checkpoint_files import sha256
-from engines.models.diffusion_lm import DiffusionLM, Traits
-from engines.runtime.driver import sample_tokens
-from engines.runtime.run_request import RunRequest
-from traces.schema import ModelCard
+from draftscope.engines.models.bundled.language import END, MASK, PAD
+from draftscope.engines.models.checkpoint_files import sha256
+from draftscope.engines.models.diffusion_lm import DiffusionLM, Traits
+from draftscope.engines.runtime.driver import sample_tokens
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.traces.schema import ModelCard
 from training.trainer import MODELS, Run, device, record
 
 BLOCK: Final = 32

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from engines.models.bundled.image_networks import Tokenizer, Transformer, condition_ids
+from draftscope.engines.models.bundled.image_networks import Tokenizer, Transformer, condition_ids
 from training.image_tokenizer import as_images
 from training.scenes_data import TEST, TRAIN, build
 from training.trainer import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse

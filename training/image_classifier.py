@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks._image_quality import SEEN, Classifier
-from engines.models.bundled.image_networks import Tokenizer
-from engines.models.bundled.prompts import Prompt
+from draftscope.engines.models.bundled.image_networks import Tokenizer
+from draftscope.engines.models.bundled.prompts import Prompt
 from training.image_tokenizer import as_images
 from training.scenes_data import TEST, TRAIN, build
 from training.trainer import SCENES_LICENCE, Preset, Run, batches, device, export, load_exported, parse

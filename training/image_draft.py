@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from engines.models.bundled.image import load_weights
-from engines.models.bundled.image_networks import CODES, DRAFTER, GRID, Transformer, condition_ids
-from engines.models.bundled.prompts import PROMPTS
-from engines.models.sessions.causal import CacheSlots, SlotLayer
-from engines.paths import cache_dir
-from traces.files import atomic_path
+from draftscope.engines.models.bundled.image import load_weights
+from draftscope.engines.models.bundled.image_networks import CODES, DRAFTER, GRID, Transformer, condition_ids
+from draftscope.engines.models.bundled.prompts import PROMPTS
+from draftscope.engines.models.sessions.causal import CacheSlots, SlotLayer
+from draftscope.engines.paths import cache_dir
+from draftscope.traces.files import atomic_path
 from training.image_ar import drop_conditions, inputs
 from training.trainer import SCENES_LICENCE, Preset, Run, batches, device, export, muon, parse
 

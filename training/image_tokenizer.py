@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engines.models.bundled.image_networks import Tokenizer
+from draftscope.engines.models.bundled.image_networks import Tokenizer
 from training.scenes_data import TEST, TRAIN, build
 from training.trainer import SCENES_LICENCE, Preset, Run, device, export, parse, psnr
 

@@ -14,12 +14,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from engines.continuous.denoising import TIMESTEPS, ContinuousSampling, denoise, respaced_cosine_schedule
-from engines.continuous.gaussian_bridges import make_bridge
-from engines.continuous.gaussians import Gaussians
-from engines.models.bundled.catalog import PATCHES
-from engines.models.bundled.image_networks import CODES, DRAFTER, Tokenizer, Transformer
-from engines.models.bundled.patch import (
+from draftscope.engines.continuous.denoising import TIMESTEPS, ContinuousSampling, denoise, respaced_cosine_schedule
+from draftscope.engines.continuous.gaussian_bridges import make_bridge
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.models.bundled.catalog import PATCHES
+from draftscope.engines.models.bundled.image_networks import CODES, DRAFTER, Tokenizer, Transformer
+from draftscope.engines.models.bundled.patch import (
     NOISE,
     PREFIX,
     SIZES,
@@ -30,7 +30,7 @@ from engines.models.bundled.patch import (
     PatchTransformer,
     condition_vectors,
 )
-from engines.models.heads import MixtureHead, ResidualHead
+from draftscope.engines.models.heads import MixtureHead, ResidualHead
 from training.image_ar import DISTINCT, drop_conditions, float32_attention
 from training.image_tokenizer import as_images, reconstruction_loss
 from training.scenes_data import TEST, TRAIN, build

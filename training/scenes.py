@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from engines.models.bundled.image_networks import SIZE
-from engines.models.bundled.prompts import WATERS
+from draftscope.engines.models.bundled.image_networks import SIZE
+from draftscope.engines.models.bundled.prompts import WATERS
 
 _DRAWN: Final = 3 * SIZE
 _T = TypeVar("_T")

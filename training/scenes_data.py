@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from engines.models.bundled.image_networks import PATCH, SIZE
-from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
-from engines.paths import cache_dir
+from draftscope.engines.models.bundled.image_networks import PATCH, SIZE
+from draftscope.engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
+from draftscope.engines.paths import cache_dir
 from training.scenes import GROUNDS, draw
 
 PACKAGE: Final = "fonts-noto-color-emoji"

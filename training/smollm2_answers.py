@@ -22,15 +22,15 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache
 
-from engines.methods.ar import Config
-from engines.models.catalog import load_model
-from engines.models.download import download_dir
-from engines.models.eagle import EagleSize
-from engines.models.fast_decoder import FastDecoder, HalfLinear, Linear, packs
-from engines.models.sessions.causal import CacheSlots, SlotLayer
-from engines.paths import cache_dir
-from engines.protocol import Task
-from traces.files import atomic_path
+from draftscope.engines.methods.ar import Config
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.models.eagle import EagleSize
+from draftscope.engines.models.fast_decoder import FastDecoder, HalfLinear, Linear, packs
+from draftscope.engines.models.sessions.causal import CacheSlots, SlotLayer
+from draftscope.engines.paths import cache_dir
+from draftscope.engines.protocol import Task
+from draftscope.traces.files import atomic_path
 
 MODEL: Final = "smollm2"
 FOLDER: Final = cache_dir() / f"{MODEL}-answers"

@@ -26,10 +26,10 @@ from transformers import AutoModelForCausalLM
 from transformers.cache_utils import DynamicCache
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-from engines.models.checkpoint_files import sha256
-from engines.models.download import download_dir
-from engines.models.transformers_api import cache_argument
-from traces.files import atomic_path
+from draftscope.engines.models.checkpoint_files import sha256
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.models.transformers_api import cache_argument
+from draftscope.traces.files import atomic_path
 from training.smollm2_answers import MODEL
 from training.smollm2_block_answers import PACKED
 from training.trainer import MODELS, Preset, Run, device, parse, record

@@ -24,11 +24,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from engines.methods.ar import Config
-from engines.models.catalog import load_model
-from engines.models.download import download_dir
-from engines.paths import cache_dir
-from traces.files import atomic_path
+from draftscope.engines.methods.ar import Config
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.paths import cache_dir
+from draftscope.traces.files import atomic_path
 from training.smollm2_answers import HELD, MODEL, Writer, prompts
 
 FOLDER: Final = cache_dir() / f"{MODEL}-block-answers"

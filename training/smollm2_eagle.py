@@ -21,8 +21,8 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from engines.models.download import download_dir
-from engines.models.eagle import Eagle, EagleSize
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.models.eagle import Eagle, EagleSize
 from training.smollm2_answers import FOLDER, MODEL
 from training.trainer import Preset, Run, device, export, muon, parse
 

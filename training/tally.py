@@ -1,4 +1,4 @@
-"""Train the studio language models on Tally, a task described in `engines.models.bundled.tally`.
+"""Train the studio language models on Tally, a task described in `draftscope.engines.models.bundled.tally`.
 
     python -m training.tally tokenizer
     python -m training.tally target|draft|full [--preset cpu|gpu] [--minutes M]
@@ -17,9 +17,9 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
-from engines.models.bundled import tally
-from engines.models.bundled.language import END, MASK, PAD
-from engines.models.bundled.tally import LINE, MAX_EVENTS, MIN_EVENTS, MOST, draw, held_out_stories
+from draftscope.engines.models.bundled import tally
+from draftscope.engines.models.bundled.language import END, MASK, PAD
+from draftscope.engines.models.bundled.tally import LINE, MAX_EVENTS, MIN_EVENTS, MOST, draw, held_out_stories
 from training.block_diffusion import BLOCK, Noise, Recipe, answers, export, network, token_id, train
 from training.trainer import MODELS, Preset, Run, device, muon, parse
 

@@ -24,9 +24,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
+from draftscope.engines.models.bundled.language import END, MASK, PAD
+from draftscope.engines.paths import cache_dir
 from draftscope.experiments.problems import PATH, held_out, is_correct
-from engines.models.bundled.language import END, MASK, PAD
-from engines.paths import cache_dir
 from training.block_diffusion import BLOCK, Noise, Recipe, answers, export, network, token_id, train
 from training.trainer import MODELS, Preset, Run, batches, device, muon, parse
 

@@ -15,11 +15,11 @@ from huggingface_hub import save_torch_state_dict
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from engines.models.bundled.image import load_weights
-from engines.models.bundled.manifest import MANIFEST, READS
-from engines.models.checkpoint_files import sha256
-from engines.paths import cache_dir
-from traces.files import ROOT, atomic_path
+from draftscope.engines.models.bundled.image import load_weights
+from draftscope.engines.models.bundled.manifest import MANIFEST, READS
+from draftscope.engines.models.checkpoint_files import sha256
+from draftscope.engines.paths import cache_dir
+from draftscope.traces.files import ROOT, atomic_path
 
 MODELS: Final = ROOT / "assets" / "models"
 SCENES_LICENCE: Final = (

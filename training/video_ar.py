@@ -16,10 +16,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import AttentionInterface
 
-from engines.models.bundled.image_networks import CODES, SIZE, Tokenizer, Transformer
-from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
-from engines.models.bundled.video import CLIPS, FRAMES, GIVEN, LENGTH, MOTIONS, PLANE, VideoTransformer
-from engines.models.checkpoint_files import sha256
+from draftscope.engines.models.bundled.image_networks import CODES, SIZE, Tokenizer, Transformer
+from draftscope.engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
+from draftscope.engines.models.bundled.video import CLIPS, FRAMES, GIVEN, LENGTH, MOTIONS, PLANE, VideoTransformer
+from draftscope.engines.models.checkpoint_files import sha256
 from training.image_ar import float32_attention
 from training.image_tokenizer import as_images
 from training.scenes import GROUNDS

@@ -3,11 +3,11 @@
 from types import MappingProxyType
 from typing import Final
 
-from analysis.results import SweepError, read_results, read_rows
-from analysis.timings import read_timings
-from visualizers.figure import Figure, FigureError, FileFigure, Traces
-from visualizers.figures import acceptance as rates
-from visualizers.figures import (
+from draftscope.analysis.results import SweepError, read_results, read_rows
+from draftscope.analysis.timings import read_timings
+from draftscope.visualizers.figure import Figure, FigureError, FileFigure, Traces
+from draftscope.visualizers.figures import acceptance as rates
+from draftscope.visualizers.figures import (
     acceptance_map,
     canvas,
     collisions,
@@ -23,10 +23,10 @@ from visualizers.figures import (
     throughput,
     timings,
 )
-from visualizers.figures import token_churn as timeline
-from visualizers.figures import verification as judging
-from visualizers.figures.sweep_results import SweepFigure, SweepView
-from visualizers.style import themed
+from draftscope.visualizers.figures import token_churn as timeline
+from draftscope.visualizers.figures import verification as judging
+from draftscope.visualizers.figures.sweep_results import SweepFigure, SweepView
+from draftscope.visualizers.style import themed
 
 __all__ = [
     "FIGURES",

@@ -2,9 +2,9 @@
 
 import html
 
-from analysis.certificates import Certificate
-from visualizers.figure_page import page_of
-from visualizers.figures.certificates import CERTIFICATE_FIGURES
+from draftscope.analysis.certificates import Certificate
+from draftscope.visualizers.figure_page import page_of
+from draftscope.visualizers.figures.certificates import CERTIFICATE_FIGURES
 
 
 def certificate_page(certificate: Certificate) -> str:

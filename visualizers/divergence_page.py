@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from math import exp
 from typing import Final
 
-from analysis.divergences import Divergence, GreedyText, Split
-from visualizers.figure_page import page_of
-from visualizers.figures.divergences import DIVERGENCE_FIGURES
+from draftscope.analysis.divergences import Divergence, GreedyText, Split
+from draftscope.visualizers.figure_page import page_of
+from draftscope.visualizers.figures.divergences import DIVERGENCE_FIGURES
 
 _MAX_SPLITS: Final = 50
 _AROUND: Final = 40

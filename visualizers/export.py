@@ -13,9 +13,9 @@ from choreographer.browsers.chromium import Chromium
 from choreographer.errors import BrowserClosedError, BrowserDepsError, BrowserFailedError
 from kaleido.errors import ChromeNotFoundError
 
-from traces.files import write_atomic
-from visualizers.figure import WIDTH
-from visualizers.fonts import offer_fonts
+from draftscope.traces.files import write_atomic
+from draftscope.visualizers.figure import WIDTH
+from draftscope.visualizers.fonts import offer_fonts
 
 FORMATS: Final = ("pdf", "svg", "png")
 PNG_SCALE: Final = 2

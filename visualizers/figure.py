@@ -7,13 +7,13 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 import plotly.graph_objects as go
 
-from traces import labels as naming
-from traces.schema import Trace
-from traces.video import frame_count
-from visualizers.picture import PictureError
-from visualizers.plot import plain, side_by_side
-from visualizers.style import themed
-from visualizers.wrapping import break_titles, wrapped
+from draftscope.traces import labels as naming
+from draftscope.traces.schema import Trace
+from draftscope.traces.video import frame_count
+from draftscope.visualizers.picture import PictureError
+from draftscope.visualizers.plot import plain, side_by_side
+from draftscope.visualizers.style import themed
+from draftscope.visualizers.wrapping import break_titles, wrapped
 
 Traces: TypeAlias = Sequence[Trace]
 MAX_GROUPS: Final = 6
@@ -167,7 +167,7 @@ def subtitle(traces: Traces) -> str:
 
 
 def labels(traces: Traces) -> tuple[str, ...]:
-    """Return the names of runs, ready for plotly; see `traces.labels.labels`."""
+    """Return the names of runs, ready for plotly; see `draftscope.traces.labels.labels`."""
     return tuple(map(plain, naming.labels(traces)))
 
 

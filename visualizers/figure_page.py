@@ -8,9 +8,9 @@ from typing import Final
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from visualizers.figure import Figure, FigureText, Traces
-from visualizers.player_page import document, inert
-from visualizers.style import template
+from draftscope.visualizers.figure import Figure, FigureText, Traces
+from draftscope.visualizers.player_page import document, inert
+from draftscope.visualizers.style import template
 
 TITLE_HEIGHT: Final = 64
 """Pixels of a figure that its title took, which is a heading on a page."""

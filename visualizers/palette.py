@@ -12,7 +12,7 @@ from typing import Final
 
 from plotly.colors import hex_to_rgb, sequential
 
-from traces.schema import Fate
+from draftscope.traces.schema import Fate
 
 BLACK: Final = "#000000"
 WHITE: Final = "#ffffff"

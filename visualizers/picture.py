@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 
 from PIL import Image
 
-from traces.replay import CanvasState, state_after
-from traces.schema import Canvas, Tiles, Trace
+from draftscope.traces.replay import CanvasState, state_after
+from draftscope.traces.schema import Canvas, Tiles, Trace
 
 TEXT_COLUMNS: Final = 32
 """Tokens to a row where a text canvas is drawn as a grid."""

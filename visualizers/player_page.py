@@ -7,12 +7,12 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from analysis.run_report import report_messages
-from analysis.summary_text import summary_text
-from traces.io import dumps
-from traces.schema import Trace
-from visualizers import player
-from visualizers.palette import DARK, LIGHT
+from draftscope.analysis.run_report import report_messages
+from draftscope.analysis.summary_text import summary_text
+from draftscope.traces.io import dumps
+from draftscope.traces.schema import Trace
+from draftscope.visualizers import player
+from draftscope.visualizers.palette import DARK, LIGHT
 
 POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "

@@ -7,9 +7,9 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
-from analysis.seeds import estimate
-from traces.schema import Fate
-from visualizers.style import NEUTRAL, PATTERNS, Look, fate_marker, hatched, series
+from draftscope.analysis.seeds import estimate
+from draftscope.traces.schema import Fate
+from draftscope.visualizers.style import NEUTRAL, PATTERNS, Look, fate_marker, hatched, series
 
 
 def plain(text: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
 
-from traces.schema import Fate
-from visualizers.palette import BLUE, DARK, GREEN, LIGHT, MARKS, ORANGE, PALE, PURPLE, VERMILLION, WHITE
+from draftscope.traces.schema import Fate
+from draftscope.visualizers.palette import BLUE, DARK, GREEN, LIGHT, MARKS, ORANGE, PALE, PURPLE, VERMILLION, WHITE
 
 Theme = Literal["light", "dark"]
 Look: TypeAlias = dict[str, Any]

@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from analysis.results import ResultRow, read_results
-from analysis.seeds import Estimate, estimate
+from draftscope.analysis.results import ResultRow, read_results
+from draftscope.analysis.seeds import Estimate, estimate
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.runtime.driver import run_batch
+from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.experiments.problems import problems_of
-from engines.models.catalog import load_model
-from engines.runtime.driver import run_batch
-from engines.runtime.run_request import RunRequest
-from traces.schema import Trace
+from draftscope.traces.schema import Trace
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
 NUMBERS: Final[Mapping[str, Callable[[ResultRow], float]]] = {

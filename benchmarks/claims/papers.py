@@ -7,15 +7,15 @@ from pathlib import Path
 from statistics import correlation, fmean
 from typing import Final
 
-from analysis.block_stats import decode_order, local_ar_ness, router_decisions
-from analysis.prediction import contributions
-from analysis.seeds import Estimate
-from analysis.stats import acceptance_by_position, agreement_by_age, mean_difference, token_difference
 from benchmarks._timing import prompts
 from benchmarks.claims.claim import NUMBERS, RESULTS, Effect, against, difference, runs, sweep, texts
-from engines.models.bundled.catalog import PATCHES
-from traces import read
-from traces.schema import Trace
+from draftscope.analysis.block_stats import decode_order, local_ar_ness, router_decisions
+from draftscope.analysis.prediction import contributions
+from draftscope.analysis.seeds import Estimate
+from draftscope.analysis.stats import acceptance_by_position, agreement_by_age, mean_difference, token_difference
+from draftscope.engines.models.bundled.catalog import PATCHES
+from draftscope.traces import read
+from draftscope.traces.schema import Trace
 
 WINDOW: Final = 64
 YOUNG, OLD = 2, 8

@@ -6,14 +6,14 @@ from typing import Any
 
 import gradio as gr
 
-from demo.components.context import QUIET, Update
-from demo.components.widgets import notice
-from demo.server.limits import ON_SPACE
-from engines.methods import METHODS
-from engines.methods.method import Method
-from engines.models.catalog import MODELS, register_folder
-from engines.models.errors import ModelError
-from engines.models.model_info import ModelInfo
+from draftscope.demo.components.context import QUIET, Update
+from draftscope.demo.components.widgets import notice
+from draftscope.demo.server.limits import ON_SPACE
+from draftscope.engines.methods import METHODS
+from draftscope.engines.methods.method import Method
+from draftscope.engines.models.catalog import MODELS, register_folder
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.model_info import ModelInfo
 
 
 def local(environment: Mapping[str, str]) -> bool:

@@ -7,13 +7,13 @@ from typing import Any, Final
 import gradio as gr
 import torch
 
-from demo.components import settings_form as controls
-from demo.components.context import Site, Update
-from demo.components.figure import Panel
-from demo.components.run_buttons import StartStop
-from demo.components.widgets import data_table, formulas, notice, notice_box, table
-from demo.server.limits import Deadline, server_limits
-from engines.continuous.toy_mixture_2d import (
+from draftscope.demo.components import settings_form as controls
+from draftscope.demo.components.context import Site, Update
+from draftscope.demo.components.figure import Panel
+from draftscope.demo.components.run_buttons import StartStop
+from draftscope.demo.components.widgets import data_table, formulas, notice, notice_box, table
+from draftscope.demo.server.limits import Deadline, server_limits
+from draftscope.engines.continuous.toy_mixture_2d import (
     MODES,
     ToyMixtureConfig,
     count_cells,
@@ -22,9 +22,9 @@ from engines.continuous.toy_mixture_2d import (
     sample,
     total_variation,
 )
-from engines.sampling.random_source import SeededRandom
-from engines.settings import settings
-from visualizers.figures.bias import Bias, Density, bias_figure
+from draftscope.engines.sampling.random_source import SeededRandom
+from draftscope.engines.settings import settings
+from draftscope.visualizers.figures.bias import Bias, Density, bias_figure
 
 TOKENS: Final = 40_000
 """Tokens sampled for each mode."""

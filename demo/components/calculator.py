@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import gradio as gr
 
-from analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
-from analysis.shipped_results import drafted
-from analysis.speedup_model import MAX_DRAFTS, WORTH, SpeedupModel
-from demo.components.context import AT_ONCE, LATEST, Site, Update
-from demo.components.figure import Panel
-from demo.components.widgets import chosen_index, component, data_table, notice, notice_box, table
-from demo.jobs.links import calculator_link
+from draftscope.analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
+from draftscope.analysis.shipped_results import drafted
+from draftscope.analysis.speedup_model import MAX_DRAFTS, WORTH, SpeedupModel
+from draftscope.demo.components.context import AT_ONCE, LATEST, Site, Update
+from draftscope.demo.components.figure import Panel
+from draftscope.demo.components.widgets import chosen_index, component, data_table, notice, notice_box, table
+from draftscope.demo.jobs.links import calculator_link
+from draftscope.engines.settings import ConfigError
 from draftscope.recommendations import reported_near
-from engines.settings import ConfigError
-from visualizers.figures.calculator import DRAFTS, Calculation, DeviceCurve, calculator_figure, device_curves
-from visualizers.tables import table_files
+from draftscope.visualizers.figures.calculator import DRAFTS, Calculation, DeviceCurve, calculator_figure, device_curves
+from draftscope.visualizers.tables import table_files
 
 _NONE: Final = "none: looked up, or left from the last pass"
 _OWN: Final = "set by hand"

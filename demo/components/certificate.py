@@ -4,12 +4,12 @@ from typing import Any, Final
 
 import gradio as gr
 
-from analysis.certificates import Certificate, read_certificate
-from demo.components.context import LATEST, QUIET, Site, Update, serialized
-from demo.components.figure import Panel
-from demo.components.widgets import notice, notice_box, upload_file
-from visualizers import SweepError
-from visualizers.figures.certificates import CERTIFICATE_FIGURES
+from draftscope.analysis.certificates import Certificate, read_certificate
+from draftscope.demo.components.context import LATEST, QUIET, Site, Update, serialized
+from draftscope.demo.components.figure import Panel
+from draftscope.demo.components.widgets import notice, notice_box, upload_file
+from draftscope.visualizers import SweepError
+from draftscope.visualizers.figures.certificates import CERTIFICATE_FIGURES
 
 _LEAD: Final = (
     "`draftscope certify ENGINE -o certificate.json` compares an engine with drafts, such as a server, with the exact "

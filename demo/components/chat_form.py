@@ -4,13 +4,13 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.components.context import Update
-from demo.jobs.links import chat_of
-from demo.server.limits import PROMPT_CHARACTERS
-from engines.models.catalog import MODELS
-from engines.models.model_info import ModelInfo
-from engines.runtime.run_request import RunRequest
-from engines.settings import format_variables, read_variables
+from draftscope.demo.components.context import Update
+from draftscope.demo.jobs.links import chat_of
+from draftscope.demo.server.limits import PROMPT_CHARACTERS
+from draftscope.engines.models.catalog import MODELS
+from draftscope.engines.models.model_info import ModelInfo
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import format_variables, read_variables
 
 _VARIABLES: Final = "One NAME=VALUE in each line, such as enable_thinking=false; values are JSON or texts."
 

@@ -10,15 +10,15 @@ import gradio as gr
 import numpy as np
 from PIL import Image
 
-from demo.components.context import QUIET, Update
-from demo.components.widgets import Card, card_grid, notice, values_of
-from engines.models.catalog import MODELS, load_model
-from engines.models.checkpoints.images.video_model import ClipModel
-from engines.models.errors import ModelError
-from engines.models.video_files import ENDINGS
-from engines.paths import ASSETS
-from engines.settings import ConfigError
-from visualizers.picture import moving_url
+from draftscope.demo.components.context import QUIET, Update
+from draftscope.demo.components.widgets import Card, card_grid, notice, values_of
+from draftscope.engines.models.catalog import MODELS, load_model
+from draftscope.engines.models.checkpoints.images.video_model import ClipModel
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.video_files import ENDINGS
+from draftscope.engines.paths import ASSETS
+from draftscope.engines.settings import ConfigError
+from draftscope.visualizers.picture import moving_url
 
 OFFERED: Final = 6
 """Held-out clips."""

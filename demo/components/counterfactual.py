@@ -7,19 +7,19 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.components.context import AT_ONCE, AT_ONCE_LATEST, LATEST, QUIET, Site, Update, by_script
-from demo.components.queued import queued
-from demo.components.viewer import counterfactual_message
-from demo.components.widgets import notice
-from demo.jobs.links import request_from_trace
-from demo.jobs.live_run import RaceEnded, decoded
-from demo.jobs.recordings import Recording
-from demo.server.limits import COMPUTE
-from demo.server.sessions import trace_file, url
-from engines.sampling.random_source import UniformOverride
-from engines.settings import ConfigError
-from traces import read
-from traces.schema import Trace
+from draftscope.demo.components.context import AT_ONCE, AT_ONCE_LATEST, LATEST, QUIET, Site, Update, by_script
+from draftscope.demo.components.queued import queued
+from draftscope.demo.components.viewer import counterfactual_message
+from draftscope.demo.components.widgets import notice
+from draftscope.demo.jobs.links import request_from_trace
+from draftscope.demo.jobs.live_run import RaceEnded, decoded
+from draftscope.demo.jobs.recordings import Recording
+from draftscope.demo.server.limits import COMPUTE
+from draftscope.demo.server.sessions import trace_file, url
+from draftscope.engines.sampling.random_source import UniformOverride
+from draftscope.engines.settings import ConfigError
+from draftscope.traces import read
+from draftscope.traces.schema import Trace
 
 _OWN: Final = "What follows is from this run's own random numbers."
 _NO_MODEL: Final = "The model is not here, or not with these settings."

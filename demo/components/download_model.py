@@ -6,15 +6,15 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.components.add_checkpoint import is_local_request
-from demo.components.context import Site, Update
-from demo.components.export import with_progress
-from demo.components.run_buttons import StartStop
-from demo.components.widgets import notice
-from engines.models.catalog import MODELS, is_available
-from engines.models.download import fetch, size_of
-from engines.models.errors import ModelError
-from engines.models.model_info import ModelInfo
+from draftscope.demo.components.add_checkpoint import is_local_request
+from draftscope.demo.components.context import Site, Update
+from draftscope.demo.components.export import with_progress
+from draftscope.demo.components.run_buttons import StartStop
+from draftscope.demo.components.widgets import notice
+from draftscope.engines.models.catalog import MODELS, is_available
+from draftscope.engines.models.download import fetch, size_of
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.model_info import ModelInfo
 
 _MEGA: Final = 10**6
 

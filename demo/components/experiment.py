@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple, Protocol
 import gradio as gr
 from PIL import ImageOps
 
-from analysis.tables import counted
-from demo.components.context import AT_ONCE, AT_ONCE_LATEST, Site, Update
-from demo.components.export import ExportPanel
-from demo.components.figure import FigureChooser, Panel
-from demo.components.prompt_help import DRAWS, EXAMPLES, vocabulary
-from demo.components.run_buttons import StartStop, progress_notice
-from demo.components.settings_form import Controls
-from demo.components.widgets import (
+from draftscope.analysis.tables import counted
+from draftscope.demo.components.context import AT_ONCE, AT_ONCE_LATEST, Site, Update
+from draftscope.demo.components.export import ExportPanel
+from draftscope.demo.components.figure import FigureChooser, Panel
+from draftscope.demo.components.prompt_help import DRAWS, EXAMPLES, vocabulary
+from draftscope.demo.components.run_buttons import StartStop, progress_notice
+from draftscope.demo.components.settings_form import Controls
+from draftscope.demo.components.widgets import (
     Card,
     card_grid,
     choice_row,
@@ -30,8 +30,8 @@ from demo.components.widgets import (
     notice_box,
     values_of,
 )
-from demo.jobs.beside import comparison_table, files
-from demo.jobs.experiment import (
+from draftscope.demo.jobs.beside import comparison_table, files
+from draftscope.demo.jobs.experiment import (
     EXPERIMENTS,
     MAX_COLUMNS,
     MAX_ROWS,
@@ -49,19 +49,19 @@ from demo.jobs.experiment import (
     run_here,
     seeds_experiment,
 )
-from demo.jobs.links import PageLink, fragment_of_grid, request_from_trace
-from demo.jobs.run_selection import SelectableRun, entries_of
-from demo.server.sessions import CurrentTraces, Visitor
+from draftscope.demo.jobs.links import PageLink, fragment_of_grid, request_from_trace
+from draftscope.demo.jobs.run_selection import SelectableRun, entries_of
+from draftscope.demo.server.sessions import CurrentTraces, Visitor
+from draftscope.engines.models.catalog import MODELS
+from draftscope.engines.models.model_info import ModelInfo
+from draftscope.engines.protocol import Family
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError
 from draftscope.experiments import Experiment, MemoryStore, Progress, RunOutcome
-from engines.models.catalog import MODELS
-from engines.models.model_info import ModelInfo
-from engines.protocol import Family
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError
-from traces.schema import Trace
-from traces.stats import draft_forwards
-from visualizers import FIGURES
-from visualizers.picture import data_url, final_picture, moving_url, picture_of
+from draftscope.traces.schema import Trace
+from draftscope.traces.stats import draft_forwards
+from draftscope.visualizers import FIGURES
+from draftscope.visualizers.picture import data_url, final_picture, moving_url, picture_of
 
 
 class Results(NamedTuple):

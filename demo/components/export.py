@@ -12,20 +12,20 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.components.context import DARK, PRESS, QUIET, Site, Update
-from demo.components.queued import queued
-from demo.components.widgets import notice, notice_box
-from demo.jobs.links import parse_machine
-from demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, server_limits
-from demo.server.log import redact_paths
-from demo.server.sessions import file_name
-from engines.settings import ConfigError
-from traces.schema import Trace
-from visualizers.animation import AnimationOptions, MovingError, Report, fitting, write_moving
-from visualizers.export import BrowserMissing
-from visualizers.export_zip import PRESETS, BundleError, ZipOptions, file_stem, write_zip
-from visualizers.figure import FigureError
-from visualizers.style import Theme
+from draftscope.demo.components.context import DARK, PRESS, QUIET, Site, Update
+from draftscope.demo.components.queued import queued
+from draftscope.demo.components.widgets import notice, notice_box
+from draftscope.demo.jobs.links import parse_machine
+from draftscope.demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, server_limits
+from draftscope.demo.server.log import redact_paths
+from draftscope.demo.server.sessions import file_name
+from draftscope.engines.settings import ConfigError
+from draftscope.traces.schema import Trace
+from draftscope.visualizers.animation import AnimationOptions, MovingError, Report, fitting, write_moving
+from draftscope.visualizers.export import BrowserMissing
+from draftscope.visualizers.export_zip import PRESETS, BundleError, ZipOptions, file_stem, write_zip
+from draftscope.visualizers.figure import FigureError
+from draftscope.visualizers.style import Theme
 
 KINDS: Final = ("gif", "mp4")
 _SAID_EVERY: Final = 8

@@ -9,14 +9,14 @@ import gradio as gr
 import plotly.graph_objects as go
 import plotly.io
 
-from demo.components.context import DARK, LATEST, NARROW, QUIET, Site, Update, serialized
-from demo.components.export import DownloadSlot, ExportPanel, Extra
-from demo.components.widgets import notice
-from traces.schema import Trace
-from visualizers import FIGURES, Figure, supported, themed
-from visualizers.export import FORMATS, BrowserMissing, write_image
-from visualizers.export_zip.widths import narrowed
-from visualizers.figure import FigureText
+from draftscope.demo.components.context import DARK, LATEST, NARROW, QUIET, Site, Update, serialized
+from draftscope.demo.components.export import DownloadSlot, ExportPanel, Extra
+from draftscope.demo.components.widgets import notice
+from draftscope.traces.schema import Trace
+from draftscope.visualizers import FIGURES, Figure, supported, themed
+from draftscope.visualizers.export import FORMATS, BrowserMissing, write_image
+from draftscope.visualizers.export_zip.widths import narrowed
+from draftscope.visualizers.figure import FigureText
 
 
 class Panel:

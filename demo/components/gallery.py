@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import gradio as gr
 
-from analysis.run_report import times
-from demo.components.widgets import Card, card_grid, chosen_index, notice, notice_box
-from demo.jobs.recordings import Recording
-from engines.methods import METHODS
-from engines.settings import ConfigError
+from draftscope.analysis.run_report import times
+from draftscope.demo.components.widgets import Card, card_grid, chosen_index, notice, notice_box
+from draftscope.demo.jobs.recordings import Recording
+from draftscope.engines.methods import METHODS
+from draftscope.engines.settings import ConfigError
 
 _LEAD = "**Recorded runs.** Choose one to play it above; nothing is computed."
 _EMPTY = "There is no recorded run in assets/traces. `make traces` records what gallery.json lists."

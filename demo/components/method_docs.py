@@ -10,11 +10,11 @@ from typing import Final
 
 import gradio as gr
 
-from analysis.shipped_results import measured
-from demo.components.widgets import data_table, formulas, table
-from engines.methods import METHODS
-from engines.methods.method import Method
-from traces.files import ROOT
+from draftscope.analysis.shipped_results import measured
+from draftscope.demo.components.widgets import data_table, formulas, table
+from draftscope.engines.methods import METHODS
+from draftscope.engines.methods.method import Method
+from draftscope.traces.files import ROOT
 
 FOLDER: Final = ROOT / "docs" / "methods"
 IN_THE_CODE: Final = "\n## In the code\n"

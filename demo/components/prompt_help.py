@@ -4,8 +4,8 @@ import tomllib
 from pathlib import Path
 from typing import Final
 
-from engines.models.bundled.prompts import SLOTS
-from engines.models.catalog import MODELS
+from draftscope.engines.models.bundled.prompts import SLOTS
+from draftscope.engines.models.catalog import MODELS
 
 DRAWS: Final = MODELS["studio-image"].default_prompt
 _LISTED: Final = tomllib.loads(Path(__file__).with_name("examples.toml").read_text(encoding="utf-8"))

@@ -6,9 +6,9 @@ from functools import partial
 
 import gradio as gr
 
-from demo.components.context import Site, Update
-from demo.components.widgets import notice
-from demo.server.run_queue import QueueEntry, error_text, wait_turn
+from draftscope.demo.components.context import Site, Update
+from draftscope.demo.components.widgets import notice
+from draftscope.demo.server.run_queue import QueueEntry, error_text, wait_turn
 
 Work = Callable[[Update, gr.Request], Iterator[Update]]
 

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import gradio as gr
 
-from analysis.groups import SPEEDS, Group, gathered, records, varied
-from analysis.results import Results
-from analysis.shipped_results import FOLDER
-from demo.components.context import LATEST, QUIET, Site, Update, serialized
-from demo.components.figure import Panel
-from demo.components.widgets import data_table, notice, notice_box, table, upload_file
-from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results
-from visualizers.tables import as_csv
+from draftscope.analysis.groups import SPEEDS, Group, gathered, records, varied
+from draftscope.analysis.results import Results
+from draftscope.analysis.shipped_results import FOLDER
+from draftscope.demo.components.context import LATEST, QUIET, Site, Update, serialized
+from draftscope.demo.components.figure import Panel
+from draftscope.demo.components.widgets import data_table, notice, notice_box, table, upload_file
+from draftscope.visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results
+from draftscope.visualizers.tables import as_csv
 
 _LEAD: Final = (
     "Many runs on problems with known answers: the share of correct answers against decoding speed. Each point is a "

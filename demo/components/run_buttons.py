@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.components.context import AT_ONCE, PRESS, QUIET, Site, Update, by_script
-from demo.components.queued import Work, queued
-from demo.components.widgets import notice
-from demo.server.limits import COMPUTE
+from draftscope.demo.components.context import AT_ONCE, PRESS, QUIET, Site, Update, by_script
+from draftscope.demo.components.queued import Work, queued
+from draftscope.demo.components.widgets import notice
+from draftscope.demo.server.limits import COMPUTE
 from draftscope.experiments import Progress
 
 WAITING: Final = "It begins as soon as the model is free; where another run is under way, this one waits."

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.components.widgets import component
-from demo.jobs.run_selection import MAX_SELECTED
+from draftscope.demo.components.widgets import component
+from draftscope.demo.jobs.run_selection import MAX_SELECTED
 
 _TICK: Final = re.compile(r"[0-9a-f]{16}")
 _MAX_TICKS: Final = 100

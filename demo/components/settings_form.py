@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple
 import gradio as gr
 from gradio.components import Component
 
-from demo.components.context import AT_ONCE, Update
-from engines.methods import settings_for
-from engines.methods.method import Method
-from engines.models.catalog import available_choices
-from engines.settings import Setting, Value, make_config, settings
+from draftscope.demo.components.context import AT_ONCE, Update
+from draftscope.engines.methods import settings_for
+from draftscope.engines.methods.method import Method
+from draftscope.engines.models.catalog import available_choices
+from draftscope.engines.settings import Setting, Value, make_config, settings
 
 DEFAULTS: Final = "Defaults"
 CUSTOM: Final = "Custom"

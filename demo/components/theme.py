@@ -5,8 +5,8 @@ from typing import Final
 import gradio as gr
 from gradio.themes.utils import colors, sizes
 
-from demo.components.context import DARK, NARROW
-from visualizers import player
+from draftscope.demo.components.context import DARK, NARROW
+from draftscope.visualizers import player
 
 _PHONE: Final = "matchMedia('(max-width: 640px)')"
 LOOK: Final = f"""() => [

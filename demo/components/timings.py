@@ -5,13 +5,13 @@ from typing import Any, Final
 
 import gradio as gr
 
-from analysis.shipped_results import FOLDER
-from analysis.timings import Timings, Window, Windows
-from demo.components.context import LATEST, QUIET, Site, Update, serialized
-from demo.components.figure import Panel
-from demo.components.widgets import data_table, notice, notice_box, table, upload_file
-from visualizers import TIMING_FIGURES, SweepError
-from visualizers.tables import table_files
+from draftscope.analysis.shipped_results import FOLDER
+from draftscope.analysis.timings import Timings, Window, Windows
+from draftscope.demo.components.context import LATEST, QUIET, Site, Update, serialized
+from draftscope.demo.components.figure import Panel
+from draftscope.demo.components.widgets import data_table, notice, notice_box, table, upload_file
+from draftscope.visualizers import TIMING_FIGURES, SweepError
+from draftscope.visualizers.tables import table_files
 
 _LEAD: Final = (
     "How many passes and how much time drafts save: for videos and pictures by window, for continuous tokens by draft "

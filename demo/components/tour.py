@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.components.widgets import component
-from demo.jobs.tour import Scene
+from draftscope.demo.components.widgets import component
+from draftscope.demo.jobs.tour import Scene
 
 _JS: Final = """
 const scenes = props.value ?? [];

@@ -5,15 +5,15 @@ from typing import Any
 
 import gradio as gr
 
-from analysis.summary_text import in_rows
-from demo.components.context import AT_ONCE, LATEST, Site, Update, serialized
-from demo.components.widgets import data_table, notice, notice_box, table, upload_file
-from demo.server.sessions import CurrentTraces, file_name
-from traces import TraceError, loads
-from traces.labels import labels, method_name, run_title
-from traces.schema import Trace
-from visualizers.export_zip.words import command
-from visualizers.player_page import standalone
+from draftscope.analysis.summary_text import in_rows
+from draftscope.demo.components.context import AT_ONCE, LATEST, Site, Update, serialized
+from draftscope.demo.components.widgets import data_table, notice, notice_box, table, upload_file
+from draftscope.demo.server.sessions import CurrentTraces, file_name
+from draftscope.traces import TraceError, loads
+from draftscope.traces.labels import labels, method_name, run_title
+from draftscope.traces.schema import Trace
+from draftscope.visualizers.export_zip.words import command
+from draftscope.visualizers.player_page import standalone
 
 _LEAD = (
     "The record of this run, a file called a trace. From it the run is replayed, drawn and compared without the model."

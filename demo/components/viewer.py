@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import gradio as gr
 
-from analysis.run_report import report_messages
-from demo.jobs.live_run import LiveRuns, RaceStarted
-from demo.jobs.recordings import Pair, Recording, answers_to
-from demo.server.event_stream import ADDRESS, EventStream
-from demo.server.sessions import url
-from traces.schema import Trace
-from visualizers import player
+from draftscope.analysis.run_report import report_messages
+from draftscope.demo.jobs.live_run import LiveRuns, RaceStarted
+from draftscope.demo.jobs.recordings import Pair, Recording, answers_to
+from draftscope.demo.server.event_stream import ADDRESS, EventStream
+from draftscope.demo.server.sessions import url
+from draftscope.traces.schema import Trace
+from draftscope.visualizers import player
 
 Message = dict[str, Any]
 

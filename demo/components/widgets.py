@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import gradio as gr
 
-from analysis.tables import Fact as Fact
-from analysis.tables import in_words as in_words
-from analysis.tables import table as table
+from draftscope.analysis.tables import Fact as Fact
+from draftscope.analysis.tables import in_words as in_words
+from draftscope.analysis.tables import table as table
 
 _BUILD_JS = """
 const build = (tag, attributes, ...children) => {

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from analysis.hardware import HardwareError, Machine, predict
-from analysis.oracle import oracle_savings
-from analysis.seeds import estimate, paired_by_seed, seconds, target_forwards
-from analysis.tables import table
-from traces.labels import is_baseline, labels
-from traces.schema import Trace
-from traces.stats import draft_forwards
-from visualizers.export_zip.words import command
-from visualizers.tables import as_csv, table_files
+from draftscope.analysis.hardware import HardwareError, Machine, predict
+from draftscope.analysis.oracle import oracle_savings
+from draftscope.analysis.seeds import estimate, paired_by_seed, seconds, target_forwards
+from draftscope.analysis.tables import table
+from draftscope.traces.labels import is_baseline, labels
+from draftscope.traces.schema import Trace
+from draftscope.traces.stats import draft_forwards
+from draftscope.visualizers.export_zip.words import command
+from draftscope.visualizers.tables import as_csv, table_files
 
 Number: TypeAlias = Callable[[Trace], float | None]
 Columns: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Number], str]

@@ -7,11 +7,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from analysis.results import ResultRow, digest, row_of, to_line
-from analysis.tables import counted, duration
-from demo.jobs.run_selection import SelectableRun
-from demo.server.limits import EXPERIMENT_RUNS, PROMPT_CHARACTERS, server_limits
-from demo.server.log import log_rejected, redact_paths
+from draftscope.analysis.results import ResultRow, digest, row_of, to_line
+from draftscope.analysis.tables import counted, duration
+from draftscope.demo.jobs.run_selection import SelectableRun
+from draftscope.demo.server.limits import EXPERIMENT_RUNS, PROMPT_CHARACTERS, server_limits
+from draftscope.demo.server.log import log_rejected, redact_paths
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import MODELS
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.sampling.random_source import parse_seed
+from draftscope.engines.settings import ConfigError, Value, format_value
 from draftscope.experiments import (
     Arm,
     Batched,
@@ -23,14 +29,8 @@ from draftscope.experiments import (
     run_experiment,
 )
 from draftscope.experiments.files import read_experiments
-from engines.methods import METHODS
-from engines.models.catalog import MODELS
-from engines.models.errors import ModelError
-from engines.runtime.run_request import RunRequest
-from engines.sampling.random_source import parse_seed
-from engines.settings import ConfigError, Value, format_value
-from traces.labels import method_name
-from traces.schema import Trace
+from draftscope.traces.labels import method_name
+from draftscope.traces.schema import Trace
 
 MAX_COLUMNS: Final = 4
 MAX_ROWS: Final = 6

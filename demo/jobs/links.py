@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
-from analysis.hardware import HardwareError, Machine, read_machine
-from demo.server.limits import PROMPT_CHARACTERS
-from engines.methods import METHODS, baseline
-from engines.models.catalog import MODELS, default_model, download_hint, is_available, models_for
-from engines.models.chat import ChatOptions
-from engines.runtime.run_request import RunRequest
-from engines.sampling.random_source import parse_seed
-from engines.settings import ConfigError, config_values, make_config, read_variables
-from traces.schema import Trace
+from draftscope.analysis.hardware import HardwareError, Machine, read_machine
+from draftscope.demo.server.limits import PROMPT_CHARACTERS
+from draftscope.engines.methods import METHODS, baseline
+from draftscope.engines.models.catalog import MODELS, default_model, download_hint, is_available, models_for
+from draftscope.engines.models.chat import ChatOptions
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.sampling.random_source import parse_seed
+from draftscope.engines.settings import ConfigError, config_values, make_config, read_variables
+from draftscope.traces.schema import Trace
 
 WATCH, COMPARE, CHOOSE, LEARN = TABS = ("watch", "compare", "choose", "learn")
 """Names of the tabs in links. A link without a tab opens the first one, or the second for runs to compare."""
@@ -58,7 +58,7 @@ class PageLink:
     seeds: int = 0
     """For each of them; 0 where there is no grid."""
     plan: Mapping[str, str] = field(default_factory=dict)
-    """Calculator values by field of `analysis.speedup_model.SpeedupModel`."""
+    """Calculator values by field of `draftscope.analysis.speedup_model.SpeedupModel`."""
     at: Mapping[str, Any] | None = None
     """Position of the player: a `clock`, its reading `now`, and the hardware `on` for which it is computed."""
 

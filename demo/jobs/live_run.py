@@ -8,13 +8,13 @@ from dataclasses import asdict, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from demo.server import log
-from demo.server.limits import PROBE_SECONDS, REJECT_FACTOR, TRIED_PASSES, Deadline, server_limits
-from engines.runtime.driver import Job, collect_token_ids, make_trace, open_session, run_of, run_passes
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError
-from traces.replay import CanvasReplay, replay_steps
-from traces.schema import Step, Trace
+from draftscope.demo.server import log
+from draftscope.demo.server.limits import PROBE_SECONDS, REJECT_FACTOR, TRIED_PASSES, Deadline, server_limits
+from draftscope.engines.runtime.driver import Job, collect_token_ids, make_trace, open_session, run_of, run_passes
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError
+from draftscope.traces.replay import CanvasReplay, replay_steps
+from draftscope.traces.schema import Step, Trace
 
 _TELL_SECONDS: Final = 0.06
 """There are news this often, as to draw them takes a browser several frames' time; of the first pass at once."""

@@ -15,16 +15,16 @@ from textwrap import shorten
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from analysis.run_report import RunReport, run_reports
-from engines.methods import METHODS, SHARED
-from engines.models.bundled import tally
-from engines.runtime.driver import Run
-from engines.runtime.run_request import RunRequest
-from engines.settings import settings
-from traces import TraceError, read, write
-from traces.files import ROOT
-from traces.labels import is_baseline, method_name
-from traces.schema import Trace
+from draftscope.analysis.run_report import RunReport, run_reports
+from draftscope.engines.methods import METHODS, SHARED
+from draftscope.engines.models.bundled import tally
+from draftscope.engines.runtime.driver import Run
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import settings
+from draftscope.traces import TraceError, read, write
+from draftscope.traces.files import ROOT
+from draftscope.traces.labels import is_baseline, method_name
+from draftscope.traces.schema import Trace
 
 FOLDER: Final = ROOT / "assets" / "traces"
 LIST: Final = "gallery.json"

@@ -7,15 +7,15 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, Final, Literal
 
-from analysis.results import digest
-from demo.jobs.links import FILE, MAX_COMPARED, comparison_link, request_from_trace, run_link
-from demo.jobs.recordings import Recording, kind_of
-from engines.methods import METHODS
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError, config_values
-from traces import read
-from traces.labels import method_name, numbered, settings_of
-from traces.schema import Trace
+from draftscope.analysis.results import digest
+from draftscope.demo.jobs.links import FILE, MAX_COMPARED, comparison_link, request_from_trace, run_link
+from draftscope.demo.jobs.recordings import Recording, kind_of
+from draftscope.engines.methods import METHODS
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError, config_values
+from draftscope.traces import read
+from draftscope.traces.labels import method_name, numbered, settings_of
+from draftscope.traces.schema import Trace
 
 Source = Literal["yours", "opened", "recorded"]
 MAX_SELECTED: Final = MAX_COMPARED

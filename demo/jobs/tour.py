@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from demo.jobs.recordings import Pair, Recording
-from demo.server.sessions import url
-from traces.schema import Fate, Step, Trace
+from draftscope.demo.jobs.recordings import Pair, Recording
+from draftscope.demo.server.sessions import url
+from draftscope.traces.schema import Fate, Step, Trace
 
 SCENES: Final = Path(__file__).with_name("tour.toml")
 _REPAIRED: Final = (Fate.RESAMPLED, Fate.REJECTED)

@@ -15,18 +15,18 @@ from typing import Any, Final, Literal
 import gradio as gr
 from gradio.events import api as endpoint
 
-from analysis.acceptance import acceptance_by_draft_position
-from demo.jobs.live_run import RaceEnded, decoded
-from demo.server.limits import COMPUTE, PROMPT_CHARACTERS
-from demo.server.run_queue import as_user_errors, client_disconnected, queued_api_call
-from demo.server.sessions import Visitors, url
-from engines.methods import METHODS
-from engines.models.catalog import MODELS, is_available
-from engines.runtime import method_index
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError, format_name, format_value
-from traces import TraceError, dumps, loads
-from traces.schema import Trace
+from draftscope.analysis.acceptance import acceptance_by_draft_position
+from draftscope.demo.jobs.live_run import RaceEnded, decoded
+from draftscope.demo.server.limits import COMPUTE, PROMPT_CHARACTERS
+from draftscope.demo.server.run_queue import as_user_errors, client_disconnected, queued_api_call
+from draftscope.demo.server.sessions import Visitors, url
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import MODELS, is_available
+from draftscope.engines.runtime import method_index
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError, format_name, format_value
+from draftscope.traces import TraceError, dumps, loads
+from draftscope.traces.schema import Trace
 
 
 def build(visitors: Visitors) -> None:

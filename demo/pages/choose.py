@@ -5,16 +5,16 @@ from typing import Any, Final
 
 import gradio as gr
 
-from analysis.shipped_results import FOLDER
-from analysis.tradeoffs import Tradeoff, best, frontier, predicted
-from demo.components.calculator import CalculatorPanel
-from demo.components.context import AT_ONCE, LATEST, QUIET, Site, Update, scroll_to, serialized
-from demo.components.figure import Panel
-from demo.components.results import ResultsPanel
-from demo.components.widgets import component, notice, notice_box, upload_file
-from demo.jobs.links import WATCH
-from demo.jobs.recordings import Recording
-from demo.pages.watch import WatchPage
+from draftscope.analysis.shipped_results import FOLDER
+from draftscope.analysis.tradeoffs import Tradeoff, best, frontier, predicted
+from draftscope.demo.components.calculator import CalculatorPanel
+from draftscope.demo.components.context import AT_ONCE, LATEST, QUIET, Site, Update, scroll_to, serialized
+from draftscope.demo.components.figure import Panel
+from draftscope.demo.components.results import ResultsPanel
+from draftscope.demo.components.widgets import component, notice, notice_box, upload_file
+from draftscope.demo.jobs.links import WATCH
+from draftscope.demo.jobs.recordings import Recording
+from draftscope.demo.pages.watch import WatchPage
 from draftscope.recommendations import (
     KINDS,
     answer,
@@ -24,8 +24,8 @@ from draftscope.recommendations import (
     reported_tradeoffs,
     speed_in_words,
 )
-from visualizers import SweepError
-from visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
+from draftscope.visualizers import SweepError
+from draftscope.visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 
 _LEAD: Final = (
     "Say below what you need: the sentence answers from what was measured here. Press a point of the figure to see its "

@@ -6,21 +6,21 @@ from typing import Any, Final
 
 import gradio as gr
 
-from analysis.tables import counted
-from demo.components.certificate import CertificateView
-from demo.components.context import AT_ONCE, QUIET, Site, Update, scroll_to, serialized
-from demo.components.experiment import FigureView, GridView, SeedTableView
-from demo.components.export import ZipDownload
-from demo.components.figure import FigureChooser
-from demo.components.run_buttons import StartStop, progress_notice
-from demo.components.run_selector import dropped, selected_ids, tray_box
-from demo.components.viewer import comparison_message, trace_viewer
-from demo.components.widgets import data_table, notice, notice_box
-from demo.jobs.beside import baseline_first, comparison_table, files
-from demo.jobs.experiment import run_here, selected_experiment
-from demo.jobs.links import COMPARE, FILE, PageLink, parse_machine
-from demo.jobs.recordings import Recording
-from demo.jobs.run_selection import (
+from draftscope.analysis.tables import counted
+from draftscope.demo.components.certificate import CertificateView
+from draftscope.demo.components.context import AT_ONCE, QUIET, Site, Update, scroll_to, serialized
+from draftscope.demo.components.experiment import FigureView, GridView, SeedTableView
+from draftscope.demo.components.export import ZipDownload
+from draftscope.demo.components.figure import FigureChooser
+from draftscope.demo.components.run_buttons import StartStop, progress_notice
+from draftscope.demo.components.run_selector import dropped, selected_ids, tray_box
+from draftscope.demo.components.viewer import comparison_message, trace_viewer
+from draftscope.demo.components.widgets import data_table, notice, notice_box
+from draftscope.demo.jobs.beside import baseline_first, comparison_table, files
+from draftscope.demo.jobs.experiment import run_here, selected_experiment
+from draftscope.demo.jobs.links import COMPARE, FILE, PageLink, parse_machine
+from draftscope.demo.jobs.recordings import Recording
+from draftscope.demo.jobs.run_selection import (
     MAX_SELECTED,
     RunSelection,
     SelectableRun,
@@ -30,14 +30,14 @@ from demo.jobs.run_selection import (
     entries_of,
     recorded_entries,
 )
-from demo.pages.watch import WatchPage
-from demo.server.sessions import CurrentTraces
+from draftscope.demo.pages.watch import WatchPage
+from draftscope.demo.server.sessions import CurrentTraces
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError, format_value
 from draftscope.experiments import MemoryStore
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError, format_value
-from traces import TraceError, loads
-from visualizers import supported
-from visualizers.export_zip import ZipOptions
+from draftscope.traces import TraceError, loads
+from draftscope.visualizers import supported
+from draftscope.visualizers.export_zip import ZipOptions
 
 IN_TURN: Final[dict[str, Any]] = serialized("compared")
 """Options of events that change the selection: they run one after the other, so that none overwrites another."""

@@ -2,10 +2,10 @@
 
 import gradio as gr
 
-from demo.components import method_docs as methods
-from demo.components.bias import BiasPanel
-from demo.components.context import Site, serialized
-from demo.components.timings import TimingsPanel
+from draftscope.demo.components import method_docs as methods
+from draftscope.demo.components.bias import BiasPanel
+from draftscope.demo.components.context import Site, serialized
+from draftscope.demo.components.timings import TimingsPanel
 
 
 class LearnPage:

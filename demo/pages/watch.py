@@ -7,22 +7,22 @@ from typing import Any, Final
 
 import gradio as gr
 
-from analysis.explain import explain_speed, run_metrics
-from demo.components import settings_form as controls
-from demo.components.add_checkpoint import FolderPanel, local
-from demo.components.chat_form import ChatForm
-from demo.components.clip import ClipPanel
-from demo.components.context import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, by_script, scroll_to
-from demo.components.counterfactual import CounterfactualPanel
-from demo.components.download_model import DownloadModelPanel
-from demo.components.experiment import VariationButtons
-from demo.components.export import AnimationExport
-from demo.components.gallery import GalleryPanel
-from demo.components.prompt_help import DRAWS, EXAMPLES, vocabulary
-from demo.components.run_buttons import StartStop
-from demo.components.tour import tour
-from demo.components.trace_file import TracePanel
-from demo.components.viewer import (
+from draftscope.analysis.explain import explain_speed, run_metrics
+from draftscope.demo.components import settings_form as controls
+from draftscope.demo.components.add_checkpoint import FolderPanel, local
+from draftscope.demo.components.chat_form import ChatForm
+from draftscope.demo.components.clip import ClipPanel
+from draftscope.demo.components.context import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, by_script, scroll_to
+from draftscope.demo.components.counterfactual import CounterfactualPanel
+from draftscope.demo.components.download_model import DownloadModelPanel
+from draftscope.demo.components.experiment import VariationButtons
+from draftscope.demo.components.export import AnimationExport
+from draftscope.demo.components.gallery import GalleryPanel
+from draftscope.demo.components.prompt_help import DRAWS, EXAMPLES, vocabulary
+from draftscope.demo.components.run_buttons import StartStop
+from draftscope.demo.components.tour import tour
+from draftscope.demo.components.trace_file import TracePanel
+from draftscope.demo.components.viewer import (
     race_finished_message,
     race_started_message,
     recorded_pairs_message,
@@ -31,23 +31,30 @@ from demo.components.viewer import (
     trace_viewer,
     traces_message,
 )
-from demo.components.widgets import chosen_index, folded_list, metric_row, notice, notice_box, values_of
-from demo.jobs.links import PageLink, request_from_trace, run_link, with_baseline
-from demo.jobs.live_run import RaceEnded, RaceStarted, decoded
-from demo.jobs.recordings import Pair, Recording
-from demo.jobs.tour import Scene
-from demo.server.event_stream import EventStream
-from demo.server.limits import PROMPT_CHARACTERS
-from demo.server.sessions import CurrentTraces
-from engines.methods import METHODS, SHARED, settings_for
-from engines.methods.method import Method
-from engines.models.catalog import MODELS, default_model, default_sampling, download_hint, is_available, is_bundled
-from engines.models.model_info import ModelInfo
-from engines.protocol import Family
-from engines.runtime.run_request import RunRequest, read_method
-from engines.sampling.random_source import MAX_SEED, parse_seed
-from engines.settings import ConfigError, config_values, settings
-from traces.schema import Trace
+from draftscope.demo.components.widgets import chosen_index, folded_list, metric_row, notice, notice_box, values_of
+from draftscope.demo.jobs.links import PageLink, request_from_trace, run_link, with_baseline
+from draftscope.demo.jobs.live_run import RaceEnded, RaceStarted, decoded
+from draftscope.demo.jobs.recordings import Pair, Recording
+from draftscope.demo.jobs.tour import Scene
+from draftscope.demo.server.event_stream import EventStream
+from draftscope.demo.server.limits import PROMPT_CHARACTERS
+from draftscope.demo.server.sessions import CurrentTraces
+from draftscope.engines.methods import METHODS, SHARED, settings_for
+from draftscope.engines.methods.method import Method
+from draftscope.engines.models.catalog import (
+    MODELS,
+    default_model,
+    default_sampling,
+    download_hint,
+    is_available,
+    is_bundled,
+)
+from draftscope.engines.models.model_info import ModelInfo
+from draftscope.engines.protocol import Family
+from draftscope.engines.runtime.run_request import RunRequest, read_method
+from draftscope.engines.sampling.random_source import MAX_SEED, parse_seed
+from draftscope.engines.settings import ConfigError, config_values, settings
+from draftscope.traces.schema import Trace
 
 DEFAULT: Final = METHODS["scd"]
 _USUAL: Final = MODELS[default_model(DEFAULT.family)]

@@ -12,8 +12,8 @@ from fastapi.responses import JSONResponse
 from gradio.route_utils import FnIndexInferError
 from mcp import types
 
-from demo.server import log
-from demo.server.run_queue import as_user_errors
+from draftscope.demo.server import log
+from draftscope.demo.server.run_queue import as_user_errors
 
 Handler = Callable[[Any], Awaitable[types.ServerResult]]
 """Handler of a request of the Model Context Protocol."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Final
 
-from engines.settings import ConfigError
-from traces import limits
+from draftscope.engines.settings import ConfigError
+from draftscope.traces import limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from huggingface_hub.constants import HF_HUB_CACHE
 
-from engines.paths import ASSETS
-from traces.files import ROOT
+from draftscope.engines.paths import ASSETS
+from draftscope.traces.files import ROOT
 
 _LOGGER: Final = logging.getLogger("draftscope")
 _TEXT: Final = 300

@@ -22,9 +22,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from demo.server import log
-from demo.server.limits import BODY_BYTES, FILE_LIFETIME_SECONDS, ON_SPACE, ServerLimits
-from traces.files import ROOT
+from draftscope.demo.server import log
+from draftscope.demo.server.limits import BODY_BYTES, FILE_LIFETIME_SECONDS, ON_SPACE, ServerLimits
+from draftscope.traces.files import ROOT
 
 ORIGINS: Final = "DRAFTSCOPE_ORIGINS"
 """Names sites, such as https://lab.example, with commas between them, whose pages may use the app."""
@@ -86,7 +86,8 @@ class RequestFilter:
             await _answer(refused.detail, refused.status_code, scope, receive, send)
         except Exception as error:
             log.log_failure("request", error)
-            internal = Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(ROOT / "demo")
+            raised_in = Path(traceback.extract_tb(error.__traceback__)[-1].filename).resolve()
+            internal = raised_in.is_relative_to(ROOT / "demo")
             if not begun:
                 sentence = (_FAILED if internal else _UNREADABLE).format(type(error).__name__)
                 await _answer(sentence, 500 if internal else 400, scope, receive, send)

@@ -22,11 +22,11 @@ import anyio
 import gradio as gr
 from gradio.context import LocalContext
 
-from demo.server import log
-from demo.server.limits import QUEUE_UPDATE_SECONDS, ServerLimits, server_limits
-from demo.server.middleware import address_of
-from engines.models.errors import ModelError
-from engines.settings import ConfigError
+from draftscope.demo.server import log
+from draftscope.demo.server.limits import QUEUE_UPDATE_SECONDS, ServerLimits, server_limits
+from draftscope.demo.server.middleware import address_of
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.settings import ConfigError
 
 T = TypeVar("T")
 

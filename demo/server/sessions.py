@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from demo.server.limits import FILE_LIFETIME_SECONDS
-from demo.server.startup import temporary_folder
-from traces import read, write
-from traces.schema import Trace
+from draftscope.demo.server.limits import FILE_LIFETIME_SECONDS
+from draftscope.demo.server.startup import temporary_folder
+from draftscope.traces import read, write
+from draftscope.traces.schema import Trace
 
 TRACE_ADDRESS: Final = "/traces/{folder}/{file}"
 _STOP: Final = "stop"

@@ -15,15 +15,15 @@ from typing import Annotated
 import torch
 from torch.nn.functional import one_hot
 
-from engines.ar.end_of_sequence import keep_final_fates, truncate_at_eos
-from engines.ar.probs_request import ProbsRequest
-from engines.methods.method import Method, no_deviation
-from engines.protocol import Decision, Decoder, Task, as_ints, as_probs
-from engines.sampling.coupling import residual, verify_drafts
-from engines.sampling.distributions import GuidedSampling
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.sampling.verification import fates_with_bonus
-from engines.settings import SettingInfo
+from draftscope.engines.ar.end_of_sequence import keep_final_fates, truncate_at_eos
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.methods.method import Method, no_deviation
+from draftscope.engines.protocol import Decision, Decoder, Task, as_ints, as_probs
+from draftscope.engines.sampling.coupling import residual, verify_drafts
+from draftscope.engines.sampling.distributions import GuidedSampling
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.sampling.verification import fates_with_bonus
+from draftscope.engines.settings import SettingInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,15 +12,15 @@ import torch
 from jaxtyping import Float, Int64
 from tqdm import tqdm
 
-from analysis.certificates import Certificate, Fit
+from draftscope.analysis.certificates import Certificate, Fit
 from draftscope.certificates.evidence import FALSE_ALARM, FILTERS, MISSED, Bettor, defects, lookup_guesses
 from draftscope.certificates.known_model import LENGTH, LETTERS, PROMPTS, Sampling, exact_logits, softmax
 from draftscope.certificates.sources import Drawn, FunctionSource, Source, served
+from draftscope.engines.runtime.environment import environment
+from draftscope.engines.testing.chi_square import CELLS, HIGHEST, misfit
+from draftscope.engines.testing.power import sampled_variation
 from draftscope.servers.client import ServerClient
-from engines.runtime.environment import environment
-from engines.testing.chi_square import CELLS, HIGHEST, misfit
-from engines.testing.power import sampled_variation
-from traces.files import write_atomic
+from draftscope.traces.files import write_atomic
 
 CERTIFIED, BIASED, UNDECIDED, REFUSED = "certified", "biased", "undecided", "refused"
 TOKENS: Final = 64_000
@@ -51,7 +51,7 @@ def write_certificate(certificate: Certificate, path: str | os.PathLike[str]) ->
     """
     target = check_path(path)
     if target.suffix == ".html":
-        from visualizers.certificate_page import certificate_page
+        from draftscope.visualizers.certificate_page import certificate_page
 
         write_atomic(target, certificate_page(certificate).encode())
     else:

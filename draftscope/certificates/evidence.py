@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int64
 
-from analysis.certificates import Fit
+from draftscope.analysis.certificates import Fit
 
 FALSE_ALARM: Final = 1e-4
 """Probability that a lossless engine is called biased."""

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Final
 
 from draftscope.cli.errors import CommandError
-from traces.files import STANDARD
+from draftscope.traces.files import STANDARD
 
 _Command = tuple[str, ...]
 _COMMANDS: Final[Mapping[str, Mapping[str, _Command]]] = {

@@ -8,7 +8,7 @@ from typer import Argument, Typer
 
 from draftscope.cli.checkout import import_from_checkout
 from draftscope.cli.errors import DONE, CommandError
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 app = Typer(help="Regenerate the files that the app ships, in a checkout.", rich_markup_mode=None)
 
@@ -29,7 +29,7 @@ def record(
     files: Annotated[list[str] | None, Argument(metavar="FILE", help="Names in gallery.json; all if omitted.")] = None,
 ) -> int:
     """Record the runs of assets/traces/gallery.json."""
-    recordings = import_from_checkout("demo.jobs.recordings")
+    recordings = import_from_checkout("draftscope.demo.jobs.recordings")
     entries = {entry["file"]: entry for entry in recordings.listed(recordings.FOLDER)}
     if unknown := [name for name in files or () if name not in entries]:
         raise CommandError(f"FILE: {unknown[0]!r} is not in {recordings.LIST}; use {', '.join(entries)}.")
@@ -44,8 +44,8 @@ def record(
 @app.command("clip-cards")
 def clip_cards() -> int:
     """Draw the cards of the clips that can be continued."""
-    clip = import_from_checkout("demo.components.clip")
-    from engines.models.catalog import MODELS, is_bundled
+    clip = import_from_checkout("draftscope.demo.components.clip")
+    from draftscope.engines.models.catalog import MODELS, is_bundled
 
     for model in (name for name, info in MODELS.items() if info.clips and is_bundled(name)):
         clip.cards_file(model).write_text(json.dumps(clip.drawn(model), indent=0) + "\n", encoding="utf-8")

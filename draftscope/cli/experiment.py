@@ -18,7 +18,7 @@ from draftscope.cli.options import (
     parse_variables,
 )
 from draftscope.cli.streams import output_file, report_unwritable
-from traces.files import STANDARD
+from draftscope.traces.files import STANDARD
 
 app = Typer(help="Run many methods, settings, prompts and seeds.", rich_markup_mode=None)
 

@@ -13,13 +13,13 @@ from typer import Option
 from draftscope.cli.errors import DONE, INVALID, NO_MODEL, CommandError
 from draftscope.cli.options import FigureName, Figures, TraceFiles, check_choice
 from draftscope.cli.streams import output_file, read_trace
-from traces.files import STANDARD, read_bytes, write_atomic
+from draftscope.traces.files import STANDARD, read_bytes, write_atomic
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from traces.schema import Trace
-    from visualizers.figure import FigureText
+    from draftscope.traces.schema import Trace
+    from draftscope.visualizers.figure import FigureText
 
 _IMAGES: Final = ("pdf", "svg", "png")
 _ANIMATIONS: Final = ("gif", "mp4", "webp")
@@ -34,10 +34,10 @@ def view(
     step: Step = None,
 ) -> int:
     """Write a page with the player and all figures of traces."""
-    from traces.labels import labels
-    from visualizers import supported
-    from visualizers.figure_page import section
-    from visualizers.player_page import standalone
+    from draftscope.traces.labels import labels
+    from draftscope.visualizers import supported
+    from draftscope.visualizers.figure_page import section
+    from draftscope.visualizers.player_page import standalone
 
     suffix = Path(output).suffix.removeprefix(".").lower()
     runs = [read_trace(path) for path in traces] if suffix in ("html", *_IMAGES) or output == STANDARD else []
@@ -86,8 +86,8 @@ def figure(
         raise CommandError(f"--results {results}: cannot be combined with traces; omit one of them.")
     kind = _kind(output, ("html", *_IMAGES), file_format, hint="draftscope animate writes animations")
     if results:
-        from analysis.groups import SPEEDS
-        from visualizers.figures.sweep_results import SweepView
+        from draftscope.analysis.groups import SPEEDS
+        from draftscope.visualizers.figures.sweep_results import SweepView
 
         check_choice("--speed", speed, SPEEDS)
         view = SweepView(speed=speed, baseline=baseline, setting=setting)
@@ -127,7 +127,7 @@ def export(
 
     It contains PDF, SVG, PNG and CSV files, the traces, a caption, and the commands that repeat the runs.
     """
-    from visualizers.export_zip import PRESETS, ZipOptions, write_zip
+    from draftscope.visualizers.export_zip import PRESETS, ZipOptions, write_zip
 
     check_choice("--preset", preset, PRESETS)
     for name in figures or ():
@@ -201,7 +201,7 @@ def _kind(output: str, kinds: Sequence[str], file_format: str | None = None, hin
 @contextmanager
 def _writing(output: str, kind: str) -> Iterator[Path]:
     """Yield the path to write to; report a file that cannot be written and a missing browser as CommandError."""
-    from visualizers.export import BrowserMissing
+    from draftscope.visualizers.export import BrowserMissing
 
     # The library that controls the browser logs every message it does not understand, with a traceback.
     logging.getLogger("choreographer").setLevel(logging.CRITICAL)
@@ -218,7 +218,7 @@ def _writing(output: str, kind: str) -> Iterator[Path]:
 
 
 def _all_figures() -> dict[str, "FigureText"]:
-    from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
+    from draftscope.visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 
     return {**FIGURES, **SWEEP_FIGURES, **TIMING_FIGURES}
 
@@ -226,7 +226,7 @@ def _all_figures() -> dict[str, "FigureText"]:
 def _draw_traces(
     name: str, traces: Sequence["Trace"], step: int | None
 ) -> tuple["FigureText", "go.Figure", dict[str, int]]:
-    from visualizers import FIGURES
+    from draftscope.visualizers import FIGURES
 
     check_choice("NAME", name, _all_figures())
     if name not in FIGURES:
@@ -239,7 +239,7 @@ def _draw_traces(
 
 def _draw_results(name: str, path: str, view: Any) -> tuple["FigureText", "go.Figure", dict[str, int]]:
     """Draw a figure of results; errors in the file name its path."""
-    from visualizers import SWEEP_FIGURES, TIMING_FIGURES, SweepError, read_results
+    from draftscope.visualizers import SWEEP_FIGURES, TIMING_FIGURES, SweepError, read_results
 
     check_choice("NAME", name, (*SWEEP_FIGURES, *TIMING_FIGURES))
     try:
@@ -258,9 +258,9 @@ def _draw_results(name: str, path: str, view: Any) -> tuple["FigureText", "go.Fi
 
 
 def _save(figure: "FigureText", drawn: "go.Figure", path: Path, theme: Theme, **size: int) -> None:
-    from visualizers import themed
-    from visualizers.export import write_image
-    from visualizers.figure_page import page_of
+    from draftscope.visualizers import themed
+    from draftscope.visualizers.export import write_image
+    from draftscope.visualizers.figure_page import page_of
 
     if path.suffix.lower() == ".html":
         write_atomic(path, page_of([(figure, drawn)]).encode())
@@ -270,7 +270,7 @@ def _save(figure: "FigureText", drawn: "go.Figure", path: Path, theme: Theme, **
 
 def _machine(clock: str | None, machine: dict[str, Any]) -> dict[str, Any]:
     """Return the setting `machine` of an animation, from the options of the computed clock."""
-    from analysis.hardware import HardwareError, read_machine
+    from draftscope.analysis.hardware import HardwareError, read_machine
 
     options = {name: "--drafter" if name == "draft" else f"--{name}" for name in (*machine, "device", "target")}
     if clock != "computed":
@@ -286,7 +286,7 @@ def _machine(clock: str | None, machine: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_animation(traces: Sequence["Trace"], path: Path, settings: dict[str, Any], *, clip: bool) -> None:
-    from visualizers.animation import AnimationOptions, write_clip, write_moving
+    from draftscope.visualizers.animation import AnimationOptions, write_clip, write_moving
 
     clock = settings.get("clock", "passes")
     for name, clocks in (("passes_per_frame", ("passes",)), ("slowdown", ("milliseconds", "computed"))):

@@ -24,10 +24,10 @@ def calibrate(
     ] = None,
 ) -> int:
     """Measure this machine in about ten seconds, for predict."""
-    from analysis.hardware import HardwareError
+    from draftscope.analysis.hardware import HardwareError
     from draftscope.calibration import calibrate as measure
     from draftscope.calibration import table
-    from traces.files import write_atomic
+    from draftscope.traces.files import write_atomic
 
     if output and not (output.suffix == ".json" and output.parent.is_dir()):
         raise HardwareError(f"-o: {str(output)!r} must end in .json, in a folder that exists.")

@@ -15,8 +15,8 @@ from draftscope import __version__
 from draftscope.cli import aliases, certify, dev, diff, experiment, figure, hardware, model, run, trace
 from draftscope.cli.errors import DONE, INTERRUPTED, INVALID, NO_MODEL, READER_GONE, USAGE, CommandError
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.models.errors import ModelError
-from traces.errors import TraceError
+from draftscope.engines.models.errors import ModelError
+from draftscope.traces.errors import TraceError
 
 NAME: Final = "draftscope"
 _COMPLETION: Final = "_DRAFTSCOPE_COMPLETE"

@@ -20,7 +20,7 @@ from draftscope.cli.options import (
     parse_assignments,
 )
 from draftscope.cli.streams import report_unwritable
-from engines.settings import ConfigError, make_config
+from draftscope.engines.settings import ConfigError, make_config
 
 app = Typer(help="Download, convert and measure models.", rich_markup_mode=None)
 
@@ -36,8 +36,8 @@ def download(
 
     Ctrl-C cancels and leaves no files.
     """
-    from engines.models import download as weights
-    from engines.models.catalog import MODELS
+    from draftscope.engines.models import download as weights
+    from draftscope.engines.models.catalog import MODELS
 
     check_choice("MODEL", model, (name for name, info in MODELS.items() if info.fetched))
     if weights.is_fetched(model):
@@ -75,8 +75,8 @@ def memory(
     batch: Annotated[int, Option(metavar="N", help="Sequences decoded together.")] = 1,
 ) -> int:
     """Estimate the memory of a model before it is loaded."""
-    from engines.models.memory import MemoryBudget
-    from engines.runtime import memory_estimate as estimate
+    from draftscope.engines.models.memory import MemoryBudget
+    from draftscope.engines.runtime import memory_estimate as estimate
 
     length = MemoryBudget().length if length is None else length
     check_at_least("--length", length)
@@ -101,7 +101,7 @@ def convert(
     ] = None,
 ) -> int:
     """Convert a published checkpoint to safetensors."""
-    from engines.models.checkpoints import conversion  # imports diffusers
+    from draftscope.engines.models.checkpoints import conversion  # imports diffusers
 
     if len(sources) > 2:
         raise ConfigError(f"SOURCE: {len(sources)} files or folders are too many; give one or two.")
@@ -126,10 +126,10 @@ def calibrate_graph(
     device: Devices = None,
 ) -> int:
     """Measure the draft graph of PSD for a model and a policy."""
-    from engines.diffusion_lm import graph_calibration as calibration
-    from engines.methods import psd
-    from engines.runtime.driver import run_batch
-    from engines.runtime.run_request import RunRequest
+    from draftscope.engines.diffusion_lm import graph_calibration as calibration
+    from draftscope.engines.methods import psd
+    from draftscope.engines.runtime.driver import run_batch
+    from draftscope.engines.runtime.run_request import RunRequest
 
     config = make_config(psd.Config, {"depth": 0, **parse_assignments(settings or [])})
     if config.depth:

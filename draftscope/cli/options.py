@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from engines.settings import ConfigError, read_variables
+from draftscope.engines.settings import ConfigError, read_variables
 
 _DEVICES = "auto, cpu, cuda, cuda:N or mps; default: DRAFTSCOPE_DEVICE, or auto, which takes a CUDA GPU if there is one"
 
@@ -41,7 +41,7 @@ def check_at_least(option: str, value: int, minimum: int = 1) -> None:
 
 
 def _index() -> dict[str, Any]:
-    index: dict[str, Any] = import_module("engines.runtime.method_index").method_index()
+    index: dict[str, Any] = import_module("draftscope.engines.runtime.method_index").method_index()
     return index
 
 
@@ -67,7 +67,7 @@ def _complete_dtypes() -> list[str]:
 
 
 def _complete_figures() -> list[tuple[str, str]]:
-    visualizers = import_module("visualizers")
+    visualizers = import_module("draftscope.visualizers")
     figures = {**visualizers.FIGURES, **visualizers.SWEEP_FIGURES, **visualizers.TIMING_FIGURES}
     return [(name, figure.title) for name, figure in figures.items()]
 

@@ -25,9 +25,9 @@ from draftscope.cli.options import (
     parse_variables,
 )
 from draftscope.cli.streams import output_file, report_unwritable
-from engines.paths import MODELS_VARIABLE
-from engines.settings import ConfigError
-from traces.files import STANDARD
+from draftscope.engines.paths import MODELS_VARIABLE
+from draftscope.engines.settings import ConfigError
+from draftscope.traces.files import STANDARD
 
 
 def list_names(
@@ -42,7 +42,7 @@ def list_names(
     """
     if what == "figures":
         return figure.list_figures(as_json=as_json)
-    from engines.runtime.method_index import method_index
+    from draftscope.engines.runtime.method_index import method_index
 
     index = method_index()
     parts = {None: ("methods", "models", "families"), "methods": ("methods",), "models": ("models", "families")}[what]
@@ -75,7 +75,7 @@ def _print_models(models: dict[str, Any], families: list[dict[str, Any]]) -> Non
     for row in families:
         print("  {name}: {state}; {licence}. {note}".format(**row))
     if os.environ.get(MODELS_VARIABLE):
-        from engines.models.catalog import registered_folders
+        from draftscope.engines.models.catalog import registered_folders
 
         for problem in registered_folders():
             print(problem, file=sys.stderr)
@@ -114,10 +114,10 @@ def run(
     ] = None,
 ) -> int:
     """Decode once and write the trace."""
-    from engines.models.catalog import terms_of
-    from engines.runtime.driver import Run
-    from engines.runtime.run_request import RunRequest
-    from engines.testing.case import find
+    from draftscope.engines.models.catalog import terms_of
+    from draftscope.engines.runtime.driver import Run
+    from draftscope.engines.runtime.run_request import RunRequest
+    from draftscope.engines.testing.case import find
 
     _check_output(output)
     request = RunRequest(
@@ -157,7 +157,7 @@ def _warn_of_large_drafter(job: Any) -> None:
 
 def _finish(running: Any, output: str) -> int:
     """Decode to the end or until Ctrl-C, write the trace and print its summary."""
-    from traces import write
+    from draftscope.traces import write
 
     code = DONE
     try:
@@ -205,8 +205,8 @@ def check(
     counts: Annotated[bool, Option("--counts", help="Also count drafts for every table, prompt and setting.")] = False,
 ) -> int:
     """Test on tiny models whether a method keeps its promises."""
-    from engines.testing import conformance
-    from engines.testing.case import claims, find, subject
+    from draftscope.engines.testing import conformance
+    from draftscope.engines.testing.case import claims, find, subject
 
     found, values = find(method), parse_assignments(settings or [])
     holds = True

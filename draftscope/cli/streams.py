@@ -10,11 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from draftscope.cli.errors import INVALID, NOT_WRITTEN, OUT_OF_MEMORY, READER_GONE, CommandError
-from traces import limits
-from traces.errors import TraceError
-from traces.files import STANDARD
-from traces.io import loads, read
-from traces.schema import Trace
+from draftscope.traces import limits
+from draftscope.traces.errors import TraceError
+from draftscope.traces.files import STANDARD
+from draftscope.traces.io import loads, read
+from draftscope.traces.schema import Trace
 
 _MAX_CHARACTERS: Final = 500
 """Length to which messages of libraries are cut."""

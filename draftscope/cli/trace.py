@@ -11,8 +11,8 @@ from typer import Argument, Typer
 from draftscope.cli.errors import DONE, INVALID
 from draftscope.cli.options import TraceFiles
 from draftscope.cli.streams import read_trace
-from traces.errors import TraceError, TraceWarning
-from traces.schema import Trace
+from draftscope.traces.errors import TraceError, TraceWarning
+from draftscope.traces.schema import Trace
 
 app = Typer(help="Check, show and convert traces.", rich_markup_mode=None)
 
@@ -26,7 +26,7 @@ def validate(traces: TraceFiles) -> int:
 @app.command()
 def show(traces: TraceFiles) -> int:
     """Print what ran, and the summary."""
-    from analysis.summary_text import summary_text
+    from draftscope.analysis.summary_text import summary_text
 
     return _read_all(traces, summary_text)
 
@@ -34,7 +34,7 @@ def show(traces: TraceFiles) -> int:
 @app.command()
 def schema() -> int:
     """Print the JSON Schema of the trace format."""
-    from traces.json_schema import json_schema
+    from draftscope.traces.json_schema import json_schema
 
     print(json.dumps(json_schema(), indent=2))
     return DONE
@@ -45,7 +45,7 @@ def perfetto(
     trace: Annotated[str, Argument(metavar="TRACE", help="A trace, .json or .json.gz; - is standard input.")],
 ) -> int:
     """Convert a trace to JSON that ui.perfetto.dev opens."""
-    from traces.perfetto import to_perfetto
+    from draftscope.traces.perfetto import to_perfetto
 
     return _read_all([trace], lambda trace: json.dumps(to_perfetto(trace)))
 

@@ -19,28 +19,28 @@ import torch
 from tqdm import tqdm
 from transformers import AutoModelForCausalLM, GenerationConfig
 
-from analysis.groups import Group, gathered
-from analysis.results import ResultRow
+from draftscope.analysis.groups import Group, gathered
+from draftscope.analysis.results import ResultRow
+from draftscope.engines.methods import METHODS
+from draftscope.engines.methods.speculative import EAGLE_DRAFTERS
+from draftscope.engines.models.catalog import MODELS, has_eagle
+from draftscope.engines.models.chat import Turn
+from draftscope.engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.loading import source_of
+from draftscope.engines.protocol import Model
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.environment import environment
+from draftscope.engines.runtime.run_request import CHAT_FIELDS, RunRequest
+from draftscope.engines.settings import ConfigError, config_values, from_transformers, make_config
 from draftscope.experiments.definition import Arm, Experiment, ProblemSet, PromptLike
 from draftscope.experiments.executors import RunOutcome
 from draftscope.experiments.prompt_files import BenchPrompt, PromptEntry, parse_prompt, read_prompts
 from draftscope.experiments.run import check_runs, run_experiment
 from draftscope.experiments.stores import MemoryStore
-from engines.methods import METHODS
-from engines.methods.speculative import EAGLE_DRAFTERS
-from engines.models.catalog import MODELS, has_eagle
-from engines.models.chat import Turn
-from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
-from engines.models.download import download_dir
-from engines.models.errors import ModelError
-from engines.models.loading import source_of
-from engines.protocol import Model
-from engines.runtime.driver import Job
-from engines.runtime.environment import environment
-from engines.runtime.run_request import CHAT_FIELDS, RunRequest
-from engines.settings import ConfigError, config_values, from_transformers, make_config
-from traces.files import write_atomic
-from visualizers.tables import as_latex, as_markdown
+from draftscope.traces.files import write_atomic
+from draftscope.visualizers.tables import as_latex, as_markdown
 
 _OF_MODELS: Final = ("device", "dtype", "tokenizer")
 """Fields of a `RunRequest` among the settings."""

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from analysis.results import digest
-from engines.methods import METHODS
-from engines.protocol import Family
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest, read_method
-from engines.settings import ConfigError, Value, config_values, format_value
-from traces.setting_names import original_settings
+from draftscope.analysis.results import digest
+from draftscope.engines.methods import METHODS
+from draftscope.engines.protocol import Family
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest, read_method
+from draftscope.engines.settings import ConfigError, Value, config_values, format_value
+from draftscope.traces.setting_names import original_settings
 
 T = TypeVar("T")
 PromptLike: TypeAlias = str | Sequence[Mapping[str, Any]]

@@ -14,14 +14,14 @@ from typing import Any, Final, Protocol
 
 import torch
 
-from analysis.results import ResultRow, SweepError, digest, row_of
+from draftscope.analysis.results import ResultRow, SweepError, digest, row_of
+from draftscope.engines.runtime.driver import Job, Run, decode, make_trace, open_session, run_of, run_passes
+from draftscope.engines.runtime.environment import environment
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError
 from draftscope.experiments.definition import PlannedRun
-from engines.runtime.driver import Job, Run, decode, make_trace, open_session, run_of, run_passes
-from engines.runtime.environment import environment
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError
-from traces.replay import replay_steps
-from traces.schema import Step, Trace
+from draftscope.traces.replay import replay_steps
+from draftscope.traces.schema import Step, Trace
 
 PROBE_PASSES: Final = 24
 PROBE_SECONDS: Final = 1.5

@@ -13,15 +13,15 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from analysis.groups import canonical
+from draftscope.analysis.groups import canonical
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import MODELS
+from draftscope.engines.settings import ConfigError, Value, config_values, make_config
 from draftscope.experiments.definition import Arm, Experiment, ProblemSet
 from draftscope.experiments.problems import bundled_problems, problems_of
-from engines.methods import METHODS
-from engines.models.catalog import MODELS
-from engines.settings import ConfigError, Value, config_values, make_config
-from traces.errors import Problem
-from traces.files import read_bytes
-from traces.validation import ErrorTexts, adapter, record
+from draftscope.traces.errors import Problem
+from draftscope.traces.files import read_bytes
+from draftscope.traces.validation import ErrorTexts, adapter, record
 
 MAX_ARMS: Final = 1000
 _EXAMPLES: Final = "see benchmarks/grids for examples"

@@ -9,14 +9,14 @@ from typing import Final, TextIO
 from tqdm import tqdm
 from transformers.utils import logging
 
-from analysis.groups import gathered
+from draftscope.analysis.groups import gathered
 from draftscope.cli.errors import DONE, INTERRUPTED, NOT_WRITTEN
+from draftscope.engines.settings import ConfigError
 from draftscope.experiments.definition import Experiment
 from draftscope.experiments.executors import Processes
 from draftscope.experiments.problems import bundled_problems, problems_of
 from draftscope.experiments.run import run_experiment
 from draftscope.experiments.stores import JsonlStore
-from engines.settings import ConfigError
 
 REPORT_SECONDS: Final = 30
 """Between two lines of progress where there is no terminal."""

@@ -8,10 +8,10 @@ from functools import cache
 from random import Random
 from typing import Final
 
+from draftscope.engines.models.bundled.tally import held_out_stories, read
+from draftscope.engines.settings import ConfigError
 from draftscope.experiments.definition import ProblemSet
-from engines.models.bundled.tally import held_out_stories, read
-from engines.settings import ConfigError
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 PATH: Final = ROOT / "assets" / "problems.json"
 _MARK: Final = "####"

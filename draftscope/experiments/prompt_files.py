@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from engines.models.chat import Turn, parse_turns
-from engines.settings import ConfigError, format_value
+from draftscope.engines.models.chat import Turn, parse_turns
+from draftscope.engines.settings import ConfigError, format_value
 
 PromptEntry: TypeAlias = "str | Sequence[Any] | Mapping[str, Any] | BenchPrompt"
 """A prompt as it is given: a text, the questions of a conversation, its turns, or an object of a file."""

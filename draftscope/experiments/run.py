@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from analysis.results import SweepError
-from analysis.tables import counted, duration
+from draftscope.analysis.results import SweepError
+from draftscope.analysis.tables import counted, duration
+from draftscope.engines.runtime.driver import open_session
+from draftscope.engines.settings import ConfigError, format_value
 from draftscope.experiments.definition import Experiment, PlannedRun
 from draftscope.experiments.executors import EXECUTORS, Executor, RunOutcome, weights_of
 from draftscope.experiments.stores import ResultStore
-from engines.runtime.driver import open_session
-from engines.settings import ConfigError, format_value
 
 REPORT_SECONDS: Final = 0.4
 """Interval of progress reports during a run."""

@@ -17,13 +17,13 @@ from typing import IO, Any, Final, Protocol
 
 import torch
 
-from analysis.groups import canonical
-from analysis.results import ResultRow, SweepError, read_line, to_line
+from draftscope.analysis.groups import canonical
+from draftscope.analysis.results import ResultRow, SweepError, read_line, to_line
+from draftscope.engines.runtime.environment import environment
 from draftscope.experiments.definition import PlannedRun
 from draftscope.experiments.executors import RunOutcome
-from engines.runtime.environment import environment
-from traces.files import write_atomic
-from traces.schema import Trace
+from draftscope.traces.files import write_atomic
+from draftscope.traces.schema import Trace
 
 ENDINGS: Final = (".jsonl", ".jsonl.gz")
 

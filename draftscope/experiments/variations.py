@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from engines.methods import METHODS, settings_for
-from engines.models.catalog import available_choices
-from engines.runtime.run_request import RunRequest
-from engines.sampling.random_source import MAX_SEED
-from engines.settings import ConfigError, Setting, Value, config_values, make_config
+from draftscope.engines.methods import METHODS, settings_for
+from draftscope.engines.models.catalog import available_choices
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.sampling.random_source import MAX_SEED
+from draftscope.engines.settings import ConfigError, Setting, Value, config_values, make_config
 
 MAX_VARIATIONS: Final = 8
 """Variations of one run, few enough to read at a glance."""

@@ -21,8 +21,8 @@ from draftscope.servers.client import ServerClient, ServerError
 from draftscope.servers.engines import METRICS, identify
 from draftscope.servers.served_result import ORDINARY, SERVER, Measured, ServedResult
 from draftscope.serving_formats import draft_counters, parsed
-from traces.stats import add_sums
-from traces.version import __version__
+from draftscope.traces.stats import add_sums
+from draftscope.traces.version import __version__
 
 LENGTH: Final = 128
 MAX_FAILURES: Final = 3

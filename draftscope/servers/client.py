@@ -13,8 +13,8 @@ from typing import Any, Final, Self
 
 import httpx
 
-from traces.errors import format_value
-from traces.schema import printable
+from draftscope.traces.errors import format_value
+from draftscope.traces.schema import printable
 
 KEY_VARIABLE: Final = "DRAFTSCOPE_SERVER_KEY"
 TIMEOUT: Final = 120.0

@@ -8,13 +8,13 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final
 
-from analysis.results import ResultRow
+from draftscope.analysis.results import ResultRow
 from draftscope.builder import TraceBuilder
 from draftscope.servers.answers import Answer
 from draftscope.trace import Trace
-from traces.files import write_atomic
-from traces.schema import Sums
-from visualizers.tables import as_latex, as_markdown
+from draftscope.traces.files import write_atomic
+from draftscope.traces.schema import Sums
+from draftscope.visualizers.tables import as_latex, as_markdown
 
 ORDINARY, SERVER = "ordinary", "server"
 """Labels of the baseline and of the server."""

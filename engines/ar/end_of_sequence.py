@@ -4,9 +4,9 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from engines.protocol import FATE_CODES, UNUSED_ENTRY, Task
-from engines.transfer import to_device
-from traces.schema import Fate
+from draftscope.engines.protocol import FATE_CODES, UNUSED_ENTRY, Task
+from draftscope.engines.transfer import to_device
+from draftscope.traces.schema import Fate
 
 _FINAL = torch.tensor([code for fate, code in FATE_CODES.items() if fate.final])
 

@@ -8,14 +8,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.ar.end_of_sequence import is_eos, keep_final_fates, truncate_at_eos
-from engines.ar.probs_request import ProbsRequest
-from engines.protocol import FATE_CODES, Decision, SubDecoder, Task
-from engines.sampling.coupling import CouplingResult
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.settings import SettingInfo
-from engines.transfer import to_device
-from traces.schema import Fate
+from draftscope.engines.ar.end_of_sequence import is_eos, keep_final_fates, truncate_at_eos
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.protocol import FATE_CODES, Decision, SubDecoder, Task
+from draftscope.engines.sampling.coupling import CouplingResult
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.settings import SettingInfo
+from draftscope.engines.transfer import to_device
+from draftscope.traces.schema import Fate
 
 InitialDraftKind: TypeAlias = Literal["random", "uniform", "repeat-left", "left-argmax"]
 InitialDraftSetting = Annotated[

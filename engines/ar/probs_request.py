@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engines.protocol import CausalRequest
+from draftscope.engines.protocol import CausalRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,17 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.continuous.drafting import Block, bonus_path
-from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import DenoiseRequest, GivenPaths, PathContinuation, Paths, PathVerification
-from engines.continuous.rejection import accept
-from engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.continuous.drafting import Block, bonus_path
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.continuous.path_request import (
+    DenoiseRequest,
+    GivenPaths,
+    PathContinuation,
+    Paths,
+    PathVerification,
+)
+from draftscope.engines.continuous.rejection import accept
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
 
 _FIRST_ROUND: Final = 32
 _LARGEST_ROUND: Final = 1024

@@ -17,11 +17,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.continuous.gaussians import Gaussians, single_gaussian
-from engines.continuous.path_request import Paths, Steer
-from engines.protocol import Task
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.settings import SettingInfo
+from draftscope.engines.continuous.gaussians import Gaussians, single_gaussian
+from draftscope.engines.continuous.path_request import Paths, Steer
+from draftscope.engines.protocol import Task
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.settings import SettingInfo
 
 TIMESTEPS: Final = 1000
 """Steps of the schedule that heads are trained on."""

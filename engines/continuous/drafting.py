@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, position_noise
-from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import (
+from draftscope.engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, position_noise
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.continuous.path_request import (
     PathRequest,
     Paths,
     PathVerification,
@@ -19,10 +19,10 @@ from engines.continuous.path_request import (
     resampled_path,
     whole_paths,
 )
-from engines.protocol import FATE_CODES, Decision, SubDecoder
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.settings import ConfigError, SettingInfo
-from traces.schema import Fate
+from draftscope.engines.protocol import FATE_CODES, Decision, SubDecoder
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.settings import ConfigError, SettingInfo
+from draftscope.traces.schema import Fate
 
 RELIABLE_TRIES: Final = 10_000
 """From this number of tries, the bias of using a plain sample is below 1 in 10,000: docs/methods/cspd-block.md."""

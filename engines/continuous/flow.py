@@ -13,7 +13,7 @@ from typing import Final
 
 import torch
 
-from engines.continuous.denoising import ContinuousSampling, Schedule
+from draftscope.engines.continuous.denoising import ContinuousSampling, Schedule
 
 LAST: Final = 40
 """Time at which the release's last step starts, in thousandths."""

@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.continuous.denoising import ContinuousSampling, columns
-from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import Paths
+from draftscope.engines.continuous.denoising import ContinuousSampling, columns
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.continuous.path_request import Paths
 
 _LOG_TWO_PI = math.log(2 * math.pi)
 

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.continuous.drafting import Block, bonus_path
-from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import (
+from draftscope.engines.continuous.drafting import Block, bonus_path
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.continuous.path_request import (
     GivenPaths,
     PathDensity,
     Paths,
@@ -21,8 +21,8 @@ from engines.continuous.path_request import (
     resampled_path,
     whole_paths,
 )
-from engines.continuous.rejection import accept
-from engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.continuous.rejection import accept
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
 
 _FIRST_ROUND: Final = 4
 _LARGEST_ROUND: Final = 256

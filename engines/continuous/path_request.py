@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.continuous.gaussians import Gaussians, concat_rows
-from engines.protocol import CausalRequest
-from engines.sampling.coupling import CouplingResult
+from draftscope.engines.continuous.gaussians import Gaussians, concat_rows
+from draftscope.engines.protocol import CausalRequest
+from draftscope.engines.sampling.coupling import CouplingResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from engines.continuous.drafting import Block
-from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import Paths, Steer
-from engines.sampling.coupling import CouplingResult
-from engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.continuous.drafting import Block
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.continuous.path_request import Paths, Steer
+from draftscope.engines.sampling.coupling import CouplingResult
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
 
 Ratio: TypeAlias = Literal["exact", "paper", "release", "distance-only"]
 SOFTNESS: Final = 42.0

@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.continuous import denoising
-from engines.continuous.rejection import AcceptOrReplaceResult, DensityRatio, accept_or_replace
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.settings import SettingInfo
-from traces.schema import Canvas
+from draftscope.engines.continuous import denoising
+from draftscope.engines.continuous.rejection import AcceptOrReplaceResult, DensityRatio, accept_or_replace
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.settings import SettingInfo
+from draftscope.traces.schema import Canvas
 
 Mode: TypeAlias = Literal["vanilla", "exact", "paper", "release", "distance-only"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -81,7 +81,7 @@ class Mixture:
     """Factor of the head's variances."""
 
     def __call__(self, x: Tensor, schedule: denoising.Schedule, i: int) -> tuple[Tensor, Tensor]:
-        """Mean noise and v at noisy tokens [M, 2]; see `engines.continuous.denoising.Denoiser`."""
+        """Mean noise and v at noisy tokens [M, 2]; see `draftscope.engines.continuous.denoising.Denoiser`."""
         now = schedule.coefficients[i]
         variance = _STDS.square()[:, None]  # [K, 1]
         mean = _MEANS + torch.tensor([self.shift, 0.0], dtype=torch.float64)

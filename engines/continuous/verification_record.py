@@ -8,13 +8,13 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from engines.continuous.drafting import Block
-from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import PathContinuation, Paths, projection_plane
-from engines.continuous.rejection import DensityRatio, Ratio, Replacements
-from engines.protocol import Decision
-from engines.sampling.coupling import CouplingResult
-from engines.sampling.verification import fates_with_bonus
+from draftscope.engines.continuous.drafting import Block
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.continuous.path_request import PathContinuation, Paths, projection_plane
+from draftscope.engines.continuous.rejection import DensityRatio, Ratio, Replacements
+from draftscope.engines.protocol import Decision
+from draftscope.engines.sampling.coupling import CouplingResult
+from draftscope.engines.sampling.verification import fates_with_bonus
 
 
 @dataclass(frozen=True, slots=True)

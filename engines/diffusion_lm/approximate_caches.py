@@ -9,9 +9,9 @@ from typing import Final, Literal, get_args
 
 import torch
 
-from engines.diffusion_lm.block_request import BlockRequest
-from engines.diffusion_lm.block_sequence import BlockSequence, PassLayout
-from engines.settings import ConfigError
+from draftscope.engines.diffusion_lm.block_request import BlockRequest
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, PassLayout
+from draftscope.engines.settings import ConfigError
 
 Name = Literal["exact", "prefix", "dual", "delayed"]
 DEVIATION: Final = "an approximate cache keeps what an earlier pass computed, when less of the text was known"

@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from engines.diffusion_lm.masks import prefix_mask, run_lengths
-from engines.protocol import Role
-from traces.schema import Mask
+from draftscope.engines.diffusion_lm.masks import prefix_mask, run_lengths
+from draftscope.engines.protocol import Role
+from draftscope.traces.schema import Mask
 
 
 @dataclass(frozen=True, slots=True)

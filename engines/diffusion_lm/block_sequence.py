@@ -18,14 +18,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from typing_extensions import override
 
-from engines.diffusion_lm import masks
-from engines.diffusion_lm.block_request import BlockRequest
-from engines.protocol import Decision, Role, Task
-from engines.sampling.distributions import MAX_OUTPUT_TOKENS, Sampling
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.settings import ConfigError, SettingInfo
-from engines.transfer import to_device
-from traces.schema import Canvas, ModelCard
+from draftscope.engines.diffusion_lm import masks
+from draftscope.engines.diffusion_lm.block_request import BlockRequest
+from draftscope.engines.protocol import Decision, Role, Task
+from draftscope.engines.sampling.distributions import MAX_OUTPUT_TOKENS, Sampling
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.settings import ConfigError, SettingInfo
+from draftscope.engines.transfer import to_device
+from draftscope.traces.schema import Canvas, ModelCard
 
 Size = Literal["1", "2", "4", "8", "16", "32"]
 SubSize = Literal["block", "1", "2", "4", "8", "16"]

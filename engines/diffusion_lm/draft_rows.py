@@ -9,12 +9,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engines.diffusion_lm.block_sequence import BlockSequence, TextTask
-from engines.diffusion_lm.draft_graphs import ROOT, Graph, GraphAcceptance
-from engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, DraftGraph
-from engines.settings import ConfigError
-from engines.transfer import to_device
-from traces.schema import Fate
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, TextTask
+from draftscope.engines.diffusion_lm.draft_graphs import ROOT, Graph, GraphAcceptance
+from draftscope.engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, DraftGraph
+from draftscope.engines.settings import ConfigError
+from draftscope.engines.transfer import to_device
+from draftscope.traces.schema import Fate
 
 MAX_BYTES: Final = 8 * 2**30
 """Maximum size of the distributions of one pass, as float64 with two copies."""

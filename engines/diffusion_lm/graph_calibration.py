@@ -12,13 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
-from analysis.prediction import rank_sequences
-from engines.diffusion_lm.block_sequence import TextTask
-from engines.diffusion_lm.draft_graphs import Graph
-from engines.paths import ASSETS
-from engines.settings import ConfigError
-from traces.files import read_bytes, write_atomic
-from traces.schema import ModelCard, Step
+from draftscope.analysis.prediction import rank_sequences
+from draftscope.engines.diffusion_lm.block_sequence import TextTask
+from draftscope.engines.diffusion_lm.draft_graphs import Graph
+from draftscope.engines.paths import ASSETS
+from draftscope.engines.settings import ConfigError
+from draftscope.traces.files import read_bytes, write_atomic
+from draftscope.traces.schema import ModelCard, Step
 
 FOLDER: Final = ASSETS / "graphs"
 PROMPTS: Final = ASSETS / "problems.json"

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.diffusion_lm.block_sequence import SubBlockSettings
-from engines.sampling.coupling import entropy_bits
-from engines.settings import ConfigError, SettingInfo
+from draftscope.engines.diffusion_lm.block_sequence import SubBlockSettings
+from draftscope.engines.sampling.coupling import entropy_bits
+from draftscope.engines.settings import ConfigError, SettingInfo
 
 Estimator = Literal["entropy", "power", "renyi", "hard_entropy", "margin", "clipped_margin", "random"]
 TABLE: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")

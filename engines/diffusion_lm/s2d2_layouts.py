@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from engines.diffusion_lm import masks
-from engines.diffusion_lm.block_sequence import BlockSequence, PassLayout
-from engines.diffusion_lm.routing import RouterSettings
-from engines.settings import SettingInfo
+from draftscope.engines.diffusion_lm import masks
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, PassLayout
+from draftscope.engines.diffusion_lm.routing import RouterSettings
+from draftscope.engines.settings import SettingInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

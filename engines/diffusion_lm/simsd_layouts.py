@@ -8,9 +8,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engines.diffusion_lm import masks
-from engines.diffusion_lm.block_sequence import BlockSequence, PassLayout
-from engines.settings import SettingInfo
+from draftscope.engines.diffusion_lm import masks
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, PassLayout
+from draftscope.engines.settings import SettingInfo
 
 Verifier = Annotated[
     Literal["eq1", "exact", "2L"],

@@ -9,11 +9,11 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.block_sequence import BlockSequence
-from engines.protocol import FATE_CODES, UNUSED_ENTRY, SubDecoder, as_ints, as_probs
-from engines.transfer import to_device
-from traces.schema import Fate
+from draftscope.engines.diffusion_lm import unmasking
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence
+from draftscope.engines.protocol import FATE_CODES, UNUSED_ENTRY, SubDecoder, as_ints, as_probs
+from draftscope.engines.transfer import to_device
+from draftscope.traces.schema import Fate
 
 MAX_PASSES: Final = 16
 """Passes over a finished block, at most, in the released code."""

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.protocol import FATE_CODES
-from engines.settings import SettingInfo
-from traces.schema import Fate
+from draftscope.engines.protocol import FATE_CODES
+from draftscope.engines.settings import SettingInfo
+from draftscope.traces.schema import Fate
 
 SURE: Final = "Confidence from which a token is revealed. Lower takes fewer passes, with more mistakes."
 """Help text of thresholds."""

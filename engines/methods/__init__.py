@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engines.continuous.denoising import ContinuousSampling
-from engines.continuous.drafting import max_tries_deviation
-from engines.diffusion_lm.block_sequence import TextSampling
-from engines.methods import (
+from draftscope.engines.continuous.denoising import ContinuousSampling
+from draftscope.engines.continuous.drafting import max_tries_deviation
+from draftscope.engines.diffusion_lm.block_sequence import TextSampling
+from draftscope.engines.methods import (
     ar,
     blockwise,
     cspd,
@@ -24,13 +24,13 @@ from engines.methods import (
     simsd,
     speculative,
 )
-from engines.methods import continuous_ar as continuous
-from engines.methods import explanations as rules
-from engines.methods.method import Method, no_deviation
-from engines.protocol import Family
-from engines.sampling.distributions import GuidedSampling
-from engines.settings import Setting, make_config
-from engines.settings import settings as settings_of
+from draftscope.engines.methods import continuous_ar as continuous
+from draftscope.engines.methods import explanations as rules
+from draftscope.engines.methods.method import Method, no_deviation
+from draftscope.engines.protocol import Family
+from draftscope.engines.sampling.distributions import GuidedSampling
+from draftscope.engines.settings import Setting, make_config
+from draftscope.engines.settings import settings as settings_of
 
 METHODS: Final[dict[str, Method]] = {
     method.name: method

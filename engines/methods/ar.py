@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import torch
 
-from engines.ar.probs_request import ProbsRequest
-from engines.protocol import FATE_CODES, Decision, Decoder, Task, as_ints, as_probs
-from engines.sampling.distributions import GuidedSampling
-from engines.sampling.random_source import DrawKey, RandomSource
-from traces.schema import Fate
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.protocol import FATE_CODES, Decision, Decoder, Task, as_ints, as_probs
+from draftscope.engines.sampling.distributions import GuidedSampling
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

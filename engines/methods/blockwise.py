@@ -9,13 +9,18 @@ from typing import Annotated, Final, Literal
 
 from torch import Tensor
 
-from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.approximate_caches import DEVIATION, ApproximateCache, Name
-from engines.diffusion_lm.block_sequence import BlockSequence, SubBlockSettings, TextTask, sample_open_positions
-from engines.protocol import Decoder, as_ints, as_probs
-from engines.sampling.random_source import RandomSource
-from engines.settings import ConfigError, SettingInfo
-from engines.transfer import to_device
+from draftscope.engines.diffusion_lm import unmasking
+from draftscope.engines.diffusion_lm.approximate_caches import DEVIATION, ApproximateCache, Name
+from draftscope.engines.diffusion_lm.block_sequence import (
+    BlockSequence,
+    SubBlockSettings,
+    TextTask,
+    sample_open_positions,
+)
+from draftscope.engines.protocol import Decoder, as_ints, as_probs
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import ConfigError, SettingInfo
+from draftscope.engines.transfer import to_device
 
 _SCHEDULED: Final = ("static", "dynamic")
 

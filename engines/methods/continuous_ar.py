@@ -9,11 +9,11 @@ from typing import Annotated
 
 import torch
 
-from engines.continuous.denoising import ContinuousSampling, ContinuousTask
-from engines.continuous.drafting import decode_without_drafts, whole_canvas
-from engines.protocol import Decoder
-from engines.sampling.random_source import RandomSource
-from engines.settings import ConfigError, SettingInfo
+from draftscope.engines.continuous.denoising import ContinuousSampling, ContinuousTask
+from draftscope.engines.continuous.drafting import decode_without_drafts, whole_canvas
+from draftscope.engines.protocol import Decoder
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import ConfigError, SettingInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from typing import Annotated, Final, Literal
 
 import torch
 
-from engines.continuous.denoising import ContinuousTask, position_noise
-from engines.continuous.drafting import (
+from draftscope.engines.continuous.denoising import ContinuousTask, position_noise
+from draftscope.engines.continuous.drafting import (
     DraftedSampling,
     decode_without_drafts,
     draft,
@@ -24,12 +24,12 @@ from engines.continuous.drafting import (
     next_block,
     whole_canvas,
 )
-from engines.continuous.path_request import PathRequest, as_paths
-from engines.continuous.rejection import accept, couple_steps, draw_replacements
-from engines.continuous.verification_record import VerifiedBlock, search_measures
-from engines.protocol import Decoder, as_ints
-from engines.sampling.random_source import RandomSource
-from engines.settings import ConfigError, SettingInfo
+from draftscope.engines.continuous.path_request import PathRequest, as_paths
+from draftscope.engines.continuous.rejection import accept, couple_steps, draw_replacements
+from draftscope.engines.continuous.verification_record import VerifiedBlock, search_measures
+from draftscope.engines.protocol import Decoder, as_ints
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import ConfigError, SettingInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

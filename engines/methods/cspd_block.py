@@ -14,10 +14,10 @@ from typing import Annotated, Final, Literal
 
 import torch
 
-from engines.continuous import block_verification
-from engines.continuous import maximal_coupling as maximal
-from engines.continuous.denoising import ContinuousTask
-from engines.continuous.drafting import (
+from draftscope.engines.continuous import block_verification
+from draftscope.engines.continuous import maximal_coupling as maximal
+from draftscope.engines.continuous.denoising import ContinuousTask
+from draftscope.engines.continuous.drafting import (
     DraftedSampling,
     check_steps,
     decode_without_drafts,
@@ -25,11 +25,11 @@ from engines.continuous.drafting import (
     next_block,
     whole_canvas,
 )
-from engines.continuous.path_request import PathRequest, as_paths
-from engines.continuous.verification_record import VerifiedBlock, search_measures
-from engines.protocol import Decoder, as_ints
-from engines.sampling.random_source import RandomSource
-from engines.settings import SettingInfo
+from draftscope.engines.continuous.path_request import PathRequest, as_paths
+from draftscope.engines.continuous.verification_record import VerifiedBlock, search_measures
+from draftscope.engines.protocol import Decoder, as_ints
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import SettingInfo
 
 VERDICTS: Final = {
     "block": (block_verification.verify_paths, block_verification.verification_measures),

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 import torch
 
-from engines.continuous.denoising import ContinuousTask
-from engines.continuous.drafting import (
+from draftscope.engines.continuous.denoising import ContinuousTask
+from draftscope.engines.continuous.drafting import (
     DraftedSampling,
     check_steps,
     decode_without_drafts,
@@ -19,13 +19,13 @@ from engines.continuous.drafting import (
     next_block,
     whole_canvas,
 )
-from engines.continuous.path_request import PathRequest, as_paths
-from engines.continuous.rejection import accept, draw_replacements
-from engines.continuous.verification_record import VerifiedBlock, search_measures
-from engines.protocol import FATE_CODES, Decoder
-from engines.sampling.random_source import RandomSource
-from engines.settings import SettingInfo
-from traces.schema import Fate
+from draftscope.engines.continuous.path_request import PathRequest, as_paths
+from draftscope.engines.continuous.rejection import accept, draw_replacements
+from draftscope.engines.continuous.verification_record import VerifiedBlock, search_measures
+from draftscope.engines.protocol import FATE_CODES, Decoder
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import SettingInfo
+from draftscope.traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

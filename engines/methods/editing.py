@@ -9,13 +9,13 @@ from typing import Annotated, Final
 
 import torch
 
-from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.block_sequence import BlockSequence, BlockSettings, TextTask, sample_open_positions
-from engines.diffusion_lm.token_editing import MAX_PASSES, edit_until_stable, fates, propose_edits
-from engines.protocol import Decoder, as_ints, as_probs
-from engines.sampling.random_source import RandomSource
-from engines.settings import SettingInfo
-from engines.transfer import to_device
+from draftscope.engines.diffusion_lm import unmasking
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, BlockSettings, TextTask, sample_open_positions
+from draftscope.engines.diffusion_lm.token_editing import MAX_PASSES, edit_until_stable, fates, propose_edits
+from draftscope.engines.protocol import Decoder, as_ints, as_probs
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import SettingInfo
+from draftscope.engines.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

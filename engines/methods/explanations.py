@@ -1,4 +1,4 @@
-"""Formulas of the methods' verdicts, which a page fills with a token's values (`traces.explanations`).
+"""Formulas of the methods' verdicts, which a page fills with a token's values (`draftscope.traces.explanations`).
 
 A rule covers fates and the measures that the method records. The settings under which it holds are decided here, so
 that a viewer need not know the method. Of several rules, the first that fits an entry is shown.
@@ -7,8 +7,8 @@ that a viewer need not know the method. Of several rules, the first that fits an
 from dataclasses import replace
 from typing import Any, Final
 
-from engines.diffusion_lm.unmasking import ANCHOR_THRESHOLD
-from traces.schema import Fate, Rule
+from draftscope.engines.diffusion_lm.unmasking import ANCHOR_THRESHOLD
+from draftscope.traces.schema import Fate, Rule
 
 _UNIFORM: Final = "uniform draw {coin} {coin ? accept_prob} {accept_prob}: {fate}"
 _JUDGED: Final = (Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED)
@@ -68,7 +68,7 @@ def grouped(_: Any) -> tuple[Rule, ...]:
 
 
 def verified(config: Any) -> tuple[Rule, ...]:
-    """Return rules for the verdicts of `engines.sampling.verification`."""
+    """Return rules for the verdicts of `draftscope.engines.sampling.verification`."""
     if config.verdict == "match":
         return (LIKELIEST,)
     if config.verdict == "plain":
@@ -104,7 +104,7 @@ def sure(setting: str) -> tuple[Rule, ...]:
 
 
 def revealed(policy: str, setting: str) -> tuple[Rule, ...]:
-    """The policies of `engines.diffusion_lm.unmasking`, and schedules."""
+    """The policies of `draftscope.engines.diffusion_lm.unmasking`, and schedules."""
     if policy == "localleap":
         near = f"{ANCHOR_THRESHOLD:g} near a token that reaches it"
         formula = f"confidence {{confidence}}; threshold {{set {setting}}}, or {near}"

@@ -11,12 +11,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engines.ar.jacobi_window import InitialDrafter, InitialDraftSetting, WindowSize, empty_window
-from engines.protocol import Decoder, Task, as_probs
-from engines.sampling.coupling import CouplingResult, sample_residual
-from engines.sampling.distributions import GuidedSampling
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.settings import ConfigError, SettingInfo
+from draftscope.engines.ar.jacobi_window import InitialDrafter, InitialDraftSetting, WindowSize, empty_window
+from draftscope.engines.protocol import Decoder, Task, as_probs
+from draftscope.engines.sampling.coupling import CouplingResult, sample_residual
+from draftscope.engines.sampling.distributions import GuidedSampling
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.settings import ConfigError, SettingInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

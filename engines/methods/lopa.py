@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 
 import torch
 
-from engines.diffusion_lm import draft_rows as branches
-from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, TextTask
-from engines.diffusion_lm.draft_graphs import star
-from engines.protocol import Decision, Decoder, SubDecoder, as_ints, as_probs
-from engines.sampling.random_source import RandomSource
-from engines.settings import SettingInfo
-from engines.transfer import to_device
+from draftscope.engines.diffusion_lm import draft_rows as branches
+from draftscope.engines.diffusion_lm import unmasking
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, TextTask
+from draftscope.engines.diffusion_lm.draft_graphs import star
+from draftscope.engines.protocol import Decision, Decoder, SubDecoder, as_ints, as_probs
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import SettingInfo
+from draftscope.engines.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

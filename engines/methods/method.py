@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from engines.continuous.denoising import ContinuousSampling
-from engines.protocol import Decoder, Family
-from engines.sampling.distributions import Sampling
-from engines.sampling.random_source import RandomSource
-from engines.settings import ConfigError, format_value
-from traces.schema import Rule
+from draftscope.engines.continuous.denoising import ContinuousSampling
+from draftscope.engines.protocol import Decoder, Family
+from draftscope.engines.sampling.distributions import Sampling
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import ConfigError, format_value
+from draftscope.traces.schema import Rule
 
 Reference: TypeAlias = Literal["", "draft order", "policy"]
 """Reference of an output that deviates from ordinary decoding: nothing that can be checked; the target's, one

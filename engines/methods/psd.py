@@ -10,16 +10,16 @@ from typing import Annotated, Any, Final, Literal
 import torch
 from torch.nn.functional import pad
 
-from engines.diffusion_lm import draft_rows as branches
-from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, Size, TextTask
-from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag
-from engines.diffusion_lm.graph_calibration import calibrated
-from engines.methods.method import POLICY, Reference
-from engines.protocol import UNUSED_ENTRY, Decision, Decoder, SubDecoder, as_ints, as_probs
-from engines.sampling.random_source import RandomSource
-from engines.settings import SettingInfo
-from engines.transfer import to_device
+from draftscope.engines.diffusion_lm import draft_rows as branches
+from draftscope.engines.diffusion_lm import unmasking
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, Size, TextTask
+from draftscope.engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag
+from draftscope.engines.diffusion_lm.graph_calibration import calibrated
+from draftscope.engines.methods.method import POLICY, Reference
+from draftscope.engines.protocol import UNUSED_ENTRY, Decision, Decoder, SubDecoder, as_ints, as_probs
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import SettingInfo
+from draftscope.engines.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,16 +11,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engines.diffusion_lm import routing, s2d2_layouts, unmasking
-from engines.diffusion_lm.block_sequence import BlockSequence, TextTask, sample_open_positions
-from engines.diffusion_lm.token_editing import edit_until_stable, fates, propose_edits
-from engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, Decoder, SubDecoder, as_ints, as_probs
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.sampling.verification import divergences, verify_in_order
-from engines.sampling.verification import fates as judged
-from engines.settings import ConfigError, SettingInfo
-from engines.transfer import to_device
-from traces.schema import Fate
+from draftscope.engines.diffusion_lm import routing, s2d2_layouts, unmasking
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, TextTask, sample_open_positions
+from draftscope.engines.diffusion_lm.token_editing import edit_until_stable, fates, propose_edits
+from draftscope.engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, Decoder, SubDecoder, as_ints, as_probs
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.sampling.verification import divergences, verify_in_order
+from draftscope.engines.sampling.verification import fates as judged
+from draftscope.engines.settings import ConfigError, SettingInfo
+from draftscope.engines.transfer import to_device
+from draftscope.traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engines.ar.jacobi_window import InitialDrafter, InitialDraftSetting, WindowSize, empty_window
-from engines.protocol import Decoder, Task, as_probs
-from engines.sampling.coupling import sample_residual, verify_drafts
-from engines.sampling.distributions import GuidedSampling
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.settings import SettingInfo
+from draftscope.engines.ar.jacobi_window import InitialDrafter, InitialDraftSetting, WindowSize, empty_window
+from draftscope.engines.protocol import Decoder, Task, as_probs
+from draftscope.engines.sampling.coupling import sample_residual, verify_drafts
+from draftscope.engines.sampling.distributions import GuidedSampling
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.settings import SettingInfo
 
 _COUPLED: Final = {"coupling": ("maximal", "gumbel")}
 

@@ -20,14 +20,14 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from engines.ar.end_of_sequence import keep_final_fates, truncate_at_eos
-from engines.diffusion_lm.block_request import BlockRequest
-from engines.diffusion_lm.block_sequence import TextSampling, TextTask
-from engines.protocol import Decision, Decoder, as_ints, as_probs
-from engines.sampling.coupling import first_rejection, sample_residual, verify_drafts
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.sampling.verification import fates_with_bonus
-from engines.settings import ConfigError, SettingInfo
+from draftscope.engines.ar.end_of_sequence import keep_final_fates, truncate_at_eos
+from draftscope.engines.diffusion_lm.block_request import BlockRequest
+from draftscope.engines.diffusion_lm.block_sequence import TextSampling, TextTask
+from draftscope.engines.protocol import Decision, Decoder, as_ints, as_probs
+from draftscope.engines.sampling.coupling import first_rejection, sample_residual, verify_drafts
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.sampling.verification import fates_with_bonus
+from draftscope.engines.settings import ConfigError, SettingInfo
 
 MAX_DRAFTS = 15
 

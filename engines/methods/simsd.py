@@ -11,15 +11,24 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from engines.diffusion_lm.block_sequence import BlockSequence, BlockSettings, PassLayout, Size, TextTask
-from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
-from engines.methods.method import DRAFT_ORDER, Reference
-from engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, Decoder, ForwardRequest, SubDecoder, as_ints, as_probs
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.sampling.verification import divergences, fates, verify_in_order
-from engines.settings import ConfigError, SettingInfo
-from engines.transfer import to_device
-from traces.schema import Fate
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, BlockSettings, PassLayout, Size, TextTask
+from draftscope.engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
+from draftscope.engines.methods.method import DRAFT_ORDER, Reference
+from draftscope.engines.protocol import (
+    FATE_CODES,
+    UNUSED_ENTRY,
+    Decision,
+    Decoder,
+    ForwardRequest,
+    SubDecoder,
+    as_ints,
+    as_probs,
+)
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.sampling.verification import divergences, fates, verify_in_order
+from draftscope.engines.settings import ConfigError, SettingInfo
+from draftscope.engines.transfer import to_device
+from draftscope.traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,16 +21,16 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from engines.ar.end_of_sequence import keep_final_fates, truncate_at_eos
-from engines.ar.probs_request import ProbsRequest
-from engines.protocol import FATE_CODES, Decision, Decoder, SubDecoder, Task, as_ints, as_probs
-from engines.sampling.coupling import sample_residual, verify_drafts
-from engines.sampling.distributions import GuidedSampling
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.sampling.verification import fates_with_bonus
-from engines.settings import ConfigError, SettingInfo
-from engines.transfer import to_device
-from traces.schema import Fate
+from draftscope.engines.ar.end_of_sequence import keep_final_fates, truncate_at_eos
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.protocol import FATE_CODES, Decision, Decoder, SubDecoder, Task, as_ints, as_probs
+from draftscope.engines.sampling.coupling import sample_residual, verify_drafts
+from draftscope.engines.sampling.distributions import GuidedSampling
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.sampling.verification import fates_with_bonus
+from draftscope.engines.settings import ConfigError, SettingInfo
+from draftscope.engines.transfer import to_device
+from draftscope.traces.schema import Fate
 
 MAX_DRAFTS = 64
 EAGLE_DRAFTERS = ("eagle", "lookup-eagle")

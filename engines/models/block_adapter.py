@@ -18,15 +18,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from typing_extensions import override
 
-from engines.diffusion_lm.block_sequence import TextTask, text_canvas
-from engines.models.chat import check_length
-from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
-from engines.models.fast_decoder import Addition, FastDecoder, LeanCausalLM, Product, States, paired
-from engines.models.memory import check_cache
-from engines.models.sessions.block import BlockSession, Network
-from engines.protocol import Family, Task
-from engines.sampling.distributions import GuidedSampling
-from traces.schema import ModelCard
+from draftscope.engines.diffusion_lm.block_sequence import TextTask, text_canvas
+from draftscope.engines.models.chat import check_length
+from draftscope.engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
+from draftscope.engines.models.fast_decoder import Addition, FastDecoder, LeanCausalLM, Product, States, paired
+from draftscope.engines.models.memory import check_cache
+from draftscope.engines.models.sessions.block import BlockSession, Network
+from draftscope.engines.protocol import Family, Task
+from draftscope.engines.sampling.distributions import GuidedSampling
+from draftscope.traces.schema import ModelCard
 
 _PARTS: Final[dict[Product, tuple[str, ...]]] = {
     "qkv": ("q_proj", "k_proj", "v_proj"),

@@ -10,19 +10,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
-from engines.methods.speculative import EAGLE_DRAFTERS
-from engines.models.bundled.catalog import OURS
-from engines.models.checkpoint_files import CONFIG
-from engines.models.checkpoints.families import CHECKPOINTS, Checkpoint, Example, Kind, published_as, type_of
-from engines.models.devices import parse_devices, resolve_devices
-from engines.models.download import download_dir, is_fetched, size_of
-from engines.models.errors import ModelError
-from engines.models.memory import DTYPES, MemoryBudget
-from engines.models.model_info import GGUF, ModelInfo
-from engines.paths import ASSETS, REMEDY
-from engines.paths import MODELS_VARIABLE as VARIABLE
-from engines.protocol import Family, Model
-from engines.settings import ConfigError, Setting, Value, format_value
+from draftscope.engines.methods.speculative import EAGLE_DRAFTERS
+from draftscope.engines.models.bundled.catalog import OURS
+from draftscope.engines.models.checkpoint_files import CONFIG
+from draftscope.engines.models.checkpoints.families import CHECKPOINTS, Checkpoint, Example, Kind, published_as, type_of
+from draftscope.engines.models.devices import parse_devices, resolve_devices
+from draftscope.engines.models.download import download_dir, is_fetched, size_of
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.memory import DTYPES, MemoryBudget
+from draftscope.engines.models.model_info import GGUF, ModelInfo
+from draftscope.engines.paths import ASSETS, REMEDY
+from draftscope.engines.paths import MODELS_VARIABLE as VARIABLE
+from draftscope.engines.protocol import Family, Model
+from draftscope.engines.settings import ConfigError, Setting, Value, format_value
 
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LOADERS: Final = {info.id: module for module, infos in OURS.items() for info in infos}
@@ -128,7 +128,7 @@ _OWN: Final[dict[str, Path]] = {}
 
 def _offer(folder: Path) -> str:
     """Offer a checkpoint in a folder, whose path is not shown, and return its id; raises ValueError if it cannot be."""
-    from engines.models.loading import read_config, source_of  # brings transformers
+    from draftscope.engines.models.loading import read_config, source_of  # brings transformers
 
     try:
         source = source_of(str(folder))
@@ -190,7 +190,7 @@ def register_folder(named: str) -> str:
     except ValueError as error:
         raise ValueError(f"{format_value(named)} {error}") from None
     try:
-        loading = import_module("engines.models.loading")
+        loading = import_module("draftscope.engines.models.loading")
         loading.needs_of(str(folder))
         loading.source_of(str(folder)).heads()
     except ModelError:
@@ -244,7 +244,7 @@ def default_sampling(model: Any) -> dict[str, object]:
         ModelError: for a model that cannot be had.
     """
     if isinstance(model, str):
-        from engines.models.loading import source_of  # brings transformers
+        from draftscope.engines.models.loading import source_of  # brings transformers
 
         path = download_dir(model) if model in MODELS and MODELS[model].fetched else _OWN.get(model, model)
         named = {} if is_bundled(model) else source_of(str(path)).read_json_if_any(f"{GENERATION}.json")
@@ -302,7 +302,7 @@ def eagle_of(model: Model) -> Model:
             f"drafter: 'eagle' is there for {have}, which it was trained for, and not for {model.card.id}; set "
             "drafter=lookup."
         )
-    return cast(Model, import_module("engines.models.eagle").load(info.eagle, model))
+    return cast(Model, import_module("draftscope.engines.models.eagle").load(info.eagle, model))
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:
@@ -321,7 +321,7 @@ def load_model(model_id: str, device: str | None = None) -> Model:
         raise ModelError(download_hint(model_id))
     if info.folder:
         raise ModelError(f"{model_id}: is loaded by its folder. It needs {info.needs}.")
-    if module.startswith("engines.models.bundled") and not ASSETS.is_dir():
+    if module.startswith("draftscope.engines.models.bundled") and not ASSETS.is_dir():
         raise ModelError(f"{model_id}: its weights are missing, there is no folder {str(ASSETS)!r}. {REMEDY}.")
     devices = resolve_devices(device)
     if module:
@@ -346,6 +346,6 @@ def open_model(
 
 def _load(path: Path | str, *how: Any) -> Model:
     """A checkpoint by its folder or by OWNER/NAME."""
-    from engines.models.loading import load  # brings transformers
+    from draftscope.engines.models.loading import load  # brings transformers
 
     return load(path, *how)

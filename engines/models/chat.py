@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from engines.models.tokenizer_files import special_tokens
-from engines.settings import format_value
+from draftscope.engines.models.tokenizer_files import special_tokens
+from draftscope.engines.settings import format_value
 
 _CHATML: Final = (
     "{% for turn in messages %}<|im_start|>{{ turn['role'] }}\n{{ turn['content'] }}<|im_end|>\n{% endfor %}"

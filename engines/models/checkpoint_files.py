@@ -14,8 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from engines.models.errors import ModelError
-from engines.settings import format_value
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.settings import format_value
 
 CONFIG: Final = "config.json"
 GENERATION: Final = "generation_config.json"

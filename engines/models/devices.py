@@ -7,8 +7,8 @@ from typing import Final
 
 import torch
 
-from engines.models.errors import ModelError
-from engines.settings import ConfigError
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.settings import ConfigError
 
 VARIABLE: Final = "DRAFTSCOPE_DEVICE"
 _NAMED: Final = "auto, cpu, cuda, cuda:N or mps"

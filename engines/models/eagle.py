@@ -15,17 +15,26 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from engines.ar.probs_request import ProbsRequest
-from engines.models.bundled.image import load_weights
-from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalLMSession
-from engines.models.errors import ModelError
-from engines.models.fast_decoder import HalfLinear, LeanCausalLM, Linear, causal_mask, laid_out, least_of, normed, packs
-from engines.models.sessions.causal import SlotCache
-from engines.models.torch_model import count_parameters
-from engines.models.transformers_api import LlamaDecoderLayer, LlamaRMSNorm
-from engines.protocol import ForwardResult, StageCallback, Task
-from engines.sampling.distributions import Sampling, to_probs
-from traces.schema import ModelCard
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.models.bundled.image import load_weights
+from draftscope.engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalLMSession
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.fast_decoder import (
+    HalfLinear,
+    LeanCausalLM,
+    Linear,
+    causal_mask,
+    laid_out,
+    least_of,
+    normed,
+    packs,
+)
+from draftscope.engines.models.sessions.causal import SlotCache
+from draftscope.engines.models.torch_model import count_parameters
+from draftscope.engines.models.transformers_api import LlamaDecoderLayer, LlamaRMSNorm
+from draftscope.engines.protocol import ForwardResult, StageCallback, Task
+from draftscope.engines.sampling.distributions import Sampling, to_probs
+from draftscope.traces.schema import ModelCard
 
 _PACKED: Final = 2**24
 """Bytes of an embedding from which on products are worth packing."""

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from transformers import LlamaModel, MistralModel, Qwen2Model, Qwen3Model
 from typing_extensions import override
 
-from engines.models.sessions.causal import SlotCache
-from engines.models.transformers_api import Cache
+from draftscope.engines.models.sessions.causal import SlotCache
+from draftscope.engines.models.transformers_api import Cache
 
 Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes K and V [n, H, T, D] of a pass and gives all that may be seen."""

@@ -14,9 +14,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from typing_extensions import override
 
-from engines.continuous.denoising import Denoiser, Schedule, variance_output_from_error
-from engines.continuous.gaussians import Gaussians
-from engines.models.fast_decoder import Linear, PackedLinear, packs
+from draftscope.engines.continuous.denoising import Denoiser, Schedule, variance_output_from_error
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.models.fast_decoder import Linear, PackedLinear, packs
 
 _FREQUENCIES: Final = 256
 _SLOWEST: Final = 10_000
@@ -137,7 +137,7 @@ class DiffusionHead(nn.Module):
 
 
 class ConditionedHead:
-    """A head given the conditions of M tokens: an `engines.continuous.denoising.ConditionedDenoiser`.
+    """A head given the conditions of M tokens: a `draftscope.engines.continuous.denoising.ConditionedDenoiser`.
 
     Modulations depend on step and condition alone, so they are made for many steps and tokens in one product.
     """

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from traces.schema import Frame, Legend, Output, Token
+from draftscope.traces.schema import Frame, Legend, Output, Token
 
 
 @dataclass(frozen=True, slots=True)

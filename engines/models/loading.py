@@ -12,15 +12,15 @@ import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-from engines.models.checkpoint_files import CONFIG, CheckpointDir
-from engines.models.checkpoints.families import CAUSAL, CHECKPOINTS, Checkpoint, row_of, type_of
-from engines.models.devices import parse_devices
-from engines.models.download import download_dir
-from engines.models.errors import ModelError
-from engines.models.memory import MemoryBudget, MemoryRequirement, check_memory, default_dtype
-from engines.models.model_info import GGUF
-from engines.protocol import Model
-from engines.settings import format_value
+from draftscope.engines.models.checkpoint_files import CONFIG, CheckpointDir
+from draftscope.engines.models.checkpoints.families import CAUSAL, CHECKPOINTS, Checkpoint, row_of, type_of
+from draftscope.engines.models.devices import parse_devices
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.memory import MemoryBudget, MemoryRequirement, check_memory, default_dtype
+from draftscope.engines.models.model_info import GGUF
+from draftscope.engines.protocol import Model
+from draftscope.engines.settings import format_value
 
 _PICKLES: Final = (".pt", ".pth", ".ckpt", ".bin", ".jit")
 """How files end that are converted, if anything is done with them."""
@@ -79,7 +79,7 @@ def read_config(source: CheckpointDir) -> tuple[Checkpoint, dict[str, Any]]:
         raise source.unsupported("its weights are quantized, which is not read; use the checkpoint in bfloat16")
     row = row_of(settings)
     if row is None:
-        from engines.models.checkpoints.causal_lm import is_causal
+        from draftscope.engines.models.checkpoints.causal_lm import is_causal
 
         if not is_causal(type_of(settings)):
             others = ", ".join(kind for one in CHECKPOINTS if one.module for kind in one.types)
@@ -116,7 +116,7 @@ def _local(folder: Path) -> CheckpointDir:
     source = CheckpointDir(folder.resolve().name, folder.resolve(), remedy)
     if (folder / CONFIG).is_file() or not any(folder.glob("*.gguf")):
         return source
-    from engines.models.checkpoints.gguf_file import converted
+    from draftscope.engines.models.checkpoints.gguf_file import converted
 
     return converted(source)
 
@@ -125,13 +125,13 @@ def _gguf(file: Path) -> CheckpointDir:
     """The converted files of a GGUF file."""
     if not file.is_file():
         raise ModelError(f"model: {str(file)!r} does not exist; correct the path.")
-    from engines.models.checkpoints.gguf_file import converted
+    from draftscope.engines.models.checkpoints.gguf_file import converted
 
     return converted(CheckpointDir(file.stem, file.parent.resolve(), "Fetch the GGUF file again."), file)
 
 
 def _module(row: Checkpoint) -> Any:
-    return import_module(f"engines.models.checkpoints.{row.module}")
+    return import_module(f"draftscope.engines.models.checkpoints.{row.module}")
 
 
 def _load(source: CheckpointDir, device: str, dtype: torch.dtype, room: MemoryBudget) -> Model:

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import torch
 
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.families import published_as
-from engines.models.devices import parse_devices
-from engines.models.errors import ModelError
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.families import published_as
+from draftscope.engines.models.devices import parse_devices
+from draftscope.engines.models.errors import ModelError
 
 DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _MEMINFO: Final = Path("/proc/meminfo")

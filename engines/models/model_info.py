@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from engines.protocol import Family
-from engines.settings import Value, settings
+from draftscope.engines.protocol import Family
+from draftscope.engines.settings import Value, settings
 
 GGUF: Final = ".gguf"
 """Ending of a file in the format of llama.cpp."""
@@ -29,7 +29,7 @@ class ModelInfo:
     fetched: bool = False
     """Whether its weights are fetched by a command of this project."""
     clips: bool = False
-    """Whether it continues clips; see `engines.models.checkpoints.images.video_model.ClipModel`."""
+    """Whether it continues clips; see `draftscope.engines.models.checkpoints.images.video_model.ClipModel`."""
     form_defaults: tuple[tuple[str, Value], ...] = ()
     """Settings that a form opens with in place of a method's defaults, where it has them; "psd.tau" is PSD's alone."""
     generates_text: bool = False

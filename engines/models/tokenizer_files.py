@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Tokenizer
 
-from engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoint_files import CheckpointDir
 
 ChatForm = tuple[str, str]
 """Text before and after a question."""

@@ -5,7 +5,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from engines.models.transformers_api import cache_argument
+from draftscope.engines.models.transformers_api import cache_argument
 
 
 class Networked:

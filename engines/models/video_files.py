@@ -19,7 +19,7 @@ from jaxtyping import UInt8
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from engines.settings import ConfigError
+from draftscope.engines.settings import ConfigError
 
 ENDINGS: Final = (".gif", ".mp4")
 MAX_BYTES: Final = 20_000_000

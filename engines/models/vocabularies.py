@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from engines.protocol import Model
-from engines.settings import format_value
+from draftscope.engines.protocol import Model
+from draftscope.engines.settings import format_value
 
 
 def check_vocabularies(target: Model, draft: Model) -> None:

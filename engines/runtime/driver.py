@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from engines.continuous.denoising import ContinuousTask
-from engines.methods.method import Method
-from engines.methods.speculative import EAGLE_DRAFTERS
-from engines.models.catalog import MODELS, drafter_of, eagle_of, load_model, models_for
-from engines.models.vocabularies import check_vocabularies
-from engines.protocol import (
+from draftscope.engines.continuous.denoising import ContinuousTask
+from draftscope.engines.methods.method import Method
+from draftscope.engines.methods.speculative import EAGLE_DRAFTERS
+from draftscope.engines.models.catalog import MODELS, drafter_of, eagle_of, load_model, models_for
+from draftscope.engines.models.vocabularies import check_vocabularies
+from draftscope.engines.protocol import (
     Decision,
     Decoder,
     ForwardRequest,
@@ -31,21 +31,21 @@ from engines.protocol import (
     Session,
     Task,
 )
-from engines.runtime.environment import environment
-from engines.runtime.model_pair import (
+from draftscope.engines.runtime.environment import environment
+from draftscope.engines.runtime.model_pair import (
     InPlaceSession,
     PairSession,
     check_heads,
     check_prompt_compatibility,
     differs_in_shift,
 )
-from engines.runtime.recorder import LIKELY, MAX_TOP_K, PendingStep, StepRecorder
-from engines.runtime.stage_timer import Cuda, Host, StageTimer
-from engines.sampling.random_source import SeededRandom, UniformOverride, parse_seed
-from engines.settings import ConfigError, config_values
-from traces.replay import CanvasReplay
-from traces.schema import Call, Step, Trace
-from traces.stats import summarise
+from draftscope.engines.runtime.recorder import LIKELY, MAX_TOP_K, PendingStep, StepRecorder
+from draftscope.engines.runtime.stage_timer import Cuda, Host, StageTimer
+from draftscope.engines.sampling.random_source import SeededRandom, UniformOverride, parse_seed
+from draftscope.engines.settings import ConfigError, config_values
+from draftscope.traces.replay import CanvasReplay
+from draftscope.traces.schema import Call, Step, Trace
+from draftscope.traces.stats import summarise
 
 OTHER_DRAFTERS: Final = ("small", "mixture")
 """Settings of `drafter` by which another model drafts."""

@@ -9,8 +9,8 @@ from typing import Final
 
 import torch
 
-from traces.files import ROOT
-from traces.schema import Environment
+from draftscope.traces.files import ROOT
+from draftscope.traces.schema import Environment
 
 _LIBRARIES: Final = ("torch", "transformers", "diffusers", "numpy")
 

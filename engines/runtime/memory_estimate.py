@@ -5,10 +5,10 @@ from typing import Final
 
 import torch
 
-from engines.models.catalog import is_bundled, open_model
-from engines.models.devices import parse_devices, resolve_devices
-from engines.models.memory import DTYPES, MemoryBudget, MemoryRequirement, default_dtype, free_on
-from engines.models.model_info import GGUF
+from draftscope.engines.models.catalog import is_bundled, open_model
+from draftscope.engines.models.devices import parse_devices, resolve_devices
+from draftscope.engines.models.memory import DTYPES, MemoryBudget, MemoryRequirement, default_dtype, free_on
+from draftscope.engines.models.model_info import GGUF
 
 _GIGA: Final = 1e9
 
@@ -25,7 +25,7 @@ def estimate_memory(
         model = open_model(name, device, dtype)
         needs, number, devices = MemoryRequirement(model.num_parameters), model.dtype, parse_devices(devices)[0]
     else:
-        from engines.models import loading  # brings transformers
+        from draftscope.engines.models import loading  # brings transformers
 
         needs = loading.needs_of(name)
         devices = parse_devices(devices)[0] if needs.positions else devices  # pictures and clips run on one

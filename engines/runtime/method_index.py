@@ -13,10 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from engines.models.checkpoints.families import CHECKPOINTS
-from engines.paths import ASSETS, MODELS_VARIABLE, cache_dir
-from engines.settings import settings
-from traces.files import write_atomic
+from draftscope.engines.models.checkpoints.families import CHECKPOINTS
+from draftscope.engines.paths import ASSETS, MODELS_VARIABLE, cache_dir
+from draftscope.engines.settings import settings
+from draftscope.traces.files import write_atomic
 
 FILE_NAME: Final = "method_index.json"
 _IN_WHEEL: Final = Path(__file__).with_name(FILE_NAME)
@@ -68,7 +68,7 @@ def compute_index() -> dict[str, Any]:
 
 def methods() -> dict[str, dict[str, Any]]:
     """Return by name of a method: title, summary, family, every setting, and the presets."""
-    from engines.methods import METHODS
+    from draftscope.engines.methods import METHODS
 
     return {
         name: {
@@ -95,6 +95,6 @@ def methods() -> dict[str, dict[str, Any]]:
 
 def models() -> dict[str, dict[str, Any]]:
     """Return by id of a model: all fields of the catalogue."""
-    from engines.models.catalog import MODELS
+    from draftscope.engines.models.catalog import MODELS
 
     return {model.id: asdict(model) for model in MODELS.values()}

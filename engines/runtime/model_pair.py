@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from engines.continuous.denoising import ContinuousTask
-from engines.diffusion_lm.block_sequence import TextTask
-from engines.protocol import ForwardResult, Model, Role, Session, StageCallback, Task
-from engines.settings import ConfigError
+from draftscope.engines.continuous.denoising import ContinuousTask
+from draftscope.engines.diffusion_lm.block_sequence import TextTask
+from draftscope.engines.protocol import ForwardResult, Model, Role, Session, StageCallback, Task
+from draftscope.engines.settings import ConfigError
 
 
 class PairSession:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engines.protocol import UNUSED_ENTRY, Decision, DraftGraph, ForwardRequest
-from engines.sampling.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
-from traces.schema import Call, Fate, Node, PathPair, Step
+from draftscope.engines.protocol import UNUSED_ENTRY, Decision, DraftGraph, ForwardRequest
+from draftscope.engines.sampling.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
+from draftscope.traces.schema import Call, Fate, Node, PathPair, Step
 
 _FATES: Final = tuple(Fate)
 _DIGITS: Final = 6

@@ -9,16 +9,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, cast, get_type_hints
 
-from engines.methods import METHODS, SHARED
-from engines.methods.method import Method
-from engines.models import catalog
-from engines.models import video_files as clip_files
-from engines.models.chat import ChatOptions
-from engines.models.memory import DTYPES, MemoryBudget
-from engines.protocol import Family, HasChat, Model, ReadsClips, SharesPrompt
-from engines.runtime.driver import OTHER_DRAFTERS, Job
-from engines.sampling.random_source import UniformOverride, parse_seed
-from engines.settings import ConfigError, format_value, from_transformers, make_config
+from draftscope.engines.methods import METHODS, SHARED
+from draftscope.engines.methods.method import Method
+from draftscope.engines.models import catalog
+from draftscope.engines.models import video_files as clip_files
+from draftscope.engines.models.chat import ChatOptions
+from draftscope.engines.models.memory import DTYPES, MemoryBudget
+from draftscope.engines.protocol import Family, HasChat, Model, ReadsClips, SharesPrompt
+from draftscope.engines.runtime.driver import OTHER_DRAFTERS, Job
+from draftscope.engines.sampling.random_source import UniformOverride, parse_seed
+from draftscope.engines.settings import ConfigError, format_value, from_transformers, make_config
 
 CHAT_FIELDS: Final = ("chat", "messages", "system", "template")
 """Fields of a `RunRequest` for models that chat, in the order of `ChatOptions.parse`."""
@@ -168,7 +168,7 @@ class RunRequest:
 
     def _wrapped(self, model: Any, name: str, ids: Any = None) -> Model:
         """Return a model object; one of transformers is wrapped, and messages call it `name`."""
-        from engines.models.checkpoints.causal_lm import CausalLM  # brings transformers
+        from draftscope.engines.models.checkpoints.causal_lm import CausalLM  # brings transformers
 
         return model if isinstance(model, Model) else CausalLM(model, name, self.tokenizer, ids)
 

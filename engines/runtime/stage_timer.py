@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from traces.schema import Milliseconds
+from draftscope.traces.schema import Milliseconds
 
 _STAGES: Final = ("prepare", "forward", "logits", "decide")
 

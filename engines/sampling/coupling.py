@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.sampling.random_source import CHUNK_NUMEL, DrawKey, RandomSource
+from draftscope.engines.sampling.random_source import CHUNK_NUMEL, DrawKey, RandomSource
 
 _SCARCELY: Final = 1e-200
 

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.sampling.random_source import CHUNK_NUMEL
-from engines.settings import SettingInfo
+from draftscope.engines.sampling.random_source import CHUNK_NUMEL
+from draftscope.engines.settings import SettingInfo
 
 MAX_OUTPUT_TOKENS: Final = 2**16
 """Maximum number of output tokens of a text, if the model's context allows it: as many as a trace has positions."""

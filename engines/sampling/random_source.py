@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.settings import ConfigError, format_value
+from draftscope.engines.settings import ConfigError, format_value
 
 MAX_SEED: Final = 2**31 - 1
 """Seeds are whole numbers from 0 to this."""

@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.protocol import FATE_CODES, UNUSED_ENTRY
-from engines.sampling.coupling import first_rejection, sample_residual
-from engines.sampling.random_source import DrawKey, RandomSource
-from traces.schema import Fate
+from draftscope.engines.protocol import FATE_CODES, UNUSED_ENTRY
+from draftscope.engines.sampling.coupling import first_rejection, sample_residual
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.traces.schema import Fate
 
 _FLOOR: Final = 1e-10
 """Probabilities below it count as it in divergences, as in the released code of SimSD."""

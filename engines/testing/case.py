@@ -11,13 +11,13 @@ from typing import Any, Final, get_args
 import torch
 from torch import Tensor
 
-from engines.methods import METHODS
-from engines.methods.method import Method
-from engines.methods.speculative import EAGLE_DRAFTERS
-from engines.protocol import Family, Model, Session
-from engines.runtime.driver import OTHER_DRAFTERS, Job, decode, open_session
-from engines.settings import ConfigError, Value, make_config, settings
-from engines.testing.toy_models import SMALL, DepthModel, Table, ToyFieldModel
+from draftscope.engines.methods import METHODS
+from draftscope.engines.methods.method import Method
+from draftscope.engines.methods.speculative import EAGLE_DRAFTERS
+from draftscope.engines.protocol import Family, Model, Session
+from draftscope.engines.runtime.driver import OTHER_DRAFTERS, Job, decode, open_session
+from draftscope.engines.settings import ConfigError, Value, make_config, settings
+from draftscope.engines.testing.toy_models import SMALL, DepthModel, Table, ToyFieldModel
 
 SHORT: Final[dict[Family, dict[str, Value]]] = {
     "discrete-ar": {"window": 4, "gamma": 3},

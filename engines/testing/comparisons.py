@@ -11,16 +11,16 @@ from typing import Final
 
 import torch
 
-from engines.diffusion_lm.block_sequence import BlockSequence
-from engines.methods import METHODS, baseline
-from engines.methods.method import DRAFT_ORDER, POLICY
-from engines.protocol import Decoder
-from engines.runtime.driver import Job
-from engines.sampling.random_source import RandomSource, SeededRandom
-from engines.settings import make_config
-from engines.testing.case import ConformanceCase, decoded
-from engines.testing.chi_square import CELLS, HIGHEST, misfit
-from engines.testing.draft_events import (
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence
+from draftscope.engines.methods import METHODS, baseline
+from draftscope.engines.methods.method import DRAFT_ORDER, POLICY
+from draftscope.engines.protocol import Decoder
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.sampling.random_source import RandomSource, SeededRandom
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.case import ConformanceCase, decoded
+from draftscope.engines.testing.chi_square import CELLS, HIGHEST, misfit
+from draftscope.engines.testing.draft_events import (
     ALL_ACCEPTED,
     BONUS,
     ENDED,
@@ -30,7 +30,7 @@ from engines.testing.draft_events import (
     observe,
     required,
 )
-from engines.testing.enumeration import (
+from draftscope.engines.testing.enumeration import (
     Answer,
     Distribution,
     TooManyBranchesError,
@@ -41,10 +41,16 @@ from engines.testing.enumeration import (
     run_decoder,
     variation,
 )
-from engines.testing.power import FOUND, compared_rate, enumerated_variation, sampled_shift, sampled_variation
-from engines.testing.toy_models import NAMES, NO_END, DepthModel, Table, ToyBlockModel, until_end
-from engines.testing.toy_models import misfit as misfit_of_vectors
-from engines.testing.toy_texts import (
+from draftscope.engines.testing.power import (
+    FOUND,
+    compared_rate,
+    enumerated_variation,
+    sampled_shift,
+    sampled_variation,
+)
+from draftscope.engines.testing.toy_models import NAMES, NO_END, DepthModel, Table, ToyBlockModel, until_end
+from draftscope.engines.testing.toy_models import misfit as misfit_of_vectors
+from draftscope.engines.testing.toy_texts import (
     BLOCKS,
     CAUSAL,
     LENGTH,

@@ -10,16 +10,16 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from engines.diffusion_lm import masks
-from engines.diffusion_lm.block_request import BlockRequest
-from engines.methods.method import DRAFT_ORDER, POLICY, Reference
-from engines.protocol import ForwardRequest, ForwardResult, Session, StageCallback
-from engines.runtime.driver import Job, Run, open_session, run_batch
-from engines.testing.case import ConformanceCase, decoded, same
-from engines.testing.exactness import ExactnessResult, proof
-from traces import dumps, loads
-from traces.replay import canvas_states, replay_steps
-from traces.schema import Milliseconds, Step, Token, Trace
+from draftscope.engines.diffusion_lm import masks
+from draftscope.engines.diffusion_lm.block_request import BlockRequest
+from draftscope.engines.methods.method import DRAFT_ORDER, POLICY, Reference
+from draftscope.engines.protocol import ForwardRequest, ForwardResult, Session, StageCallback
+from draftscope.engines.runtime.driver import Job, Run, open_session, run_batch
+from draftscope.engines.testing.case import ConformanceCase, decoded, same
+from draftscope.engines.testing.exactness import ExactnessResult, proof
+from draftscope.traces import dumps, loads
+from draftscope.traces.replay import canvas_states, replay_steps
+from draftscope.traces.schema import Milliseconds, Step, Token, Trace
 
 BATCH: Final = 3
 SEEDS: Final = 2

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch import Tensor
 
-from engines.protocol import FATE_CODES, CausalRequest, Decision, Decoder
-from traces.schema import Fate
+from draftscope.engines.protocol import FATE_CODES, CausalRequest, Decision, Decoder
+from draftscope.traces.schema import Fate
 
 MADE, VERIFIED, ACCEPTED, REJECTED = "made", "verified", "accepted", "rejected"
 ALL_ACCEPTED, BONUS, ENDED = "all of a pass accepted", "followed by a bonus", "accepted at the end of a text"

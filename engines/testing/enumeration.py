@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch import Tensor
 
-from engines.protocol import FATE_CODES, Decision, Decoder
-from engines.sampling.random_source import SAME_NOISE_PURPOSES, DrawKey, RandomSource
+from draftscope.engines.protocol import FATE_CODES, Decision, Decoder
+from draftscope.engines.sampling.random_source import SAME_NOISE_PURPOSES, DrawKey, RandomSource
 
 Path: TypeAlias = tuple[int, ...]
 Distribution: TypeAlias = dict[tuple[int, ...], float]

@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from engines.methods import settings_for
-from engines.methods.method import DRAFT_ORDER
-from engines.settings import ConfigError
-from engines.testing.case import ConformanceCase, claims
-from engines.testing.case import subject as subject_of
-from engines.testing.comparisons import (
+from draftscope.engines.methods import settings_for
+from draftscope.engines.methods.method import DRAFT_ORDER
+from draftscope.engines.settings import ConfigError
+from draftscope.engines.testing.case import ConformanceCase, claims
+from draftscope.engines.testing.case import subject as subject_of
+from draftscope.engines.testing.comparisons import (
     Comparison,
     compare_texts,
     enumerate_texts,
@@ -28,7 +28,7 @@ from engines.testing.comparisons import (
     sample_texts,
     sample_vectors,
 )
-from engines.testing.draft_events import ALL_ACCEPTED, BONUS, OVERALL, report
+from draftscope.engines.testing.draft_events import ALL_ACCEPTED, BONUS, OVERALL, report
 
 
 @dataclass(frozen=True, slots=True)

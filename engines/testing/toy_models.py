@@ -18,19 +18,19 @@ from torch import Tensor
 from torch.nn.functional import pad
 from typing_extensions import override
 
-from engines.ar.probs_request import ProbsRequest
-from engines.continuous.denoising import ContinuousTask
-from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import PathRequest
-from engines.diffusion_lm.block_request import BlockRequest
-from engines.diffusion_lm.block_sequence import BlockSequence, TextTask, text_canvas
-from engines.models.sessions.denoising import ContinuousSession, Head
-from engines.models.sessions.discrete import DiscreteSession
-from engines.models.toys.toy_field import FieldBackbone, ToyField, conditioned_denoiser, neighbours
-from engines.models.toys.toy_raster import Weights
-from engines.protocol import Family, Task
-from engines.testing.enumeration import Distribution
-from traces.schema import Canvas, Legend, ModelCard, Output
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.continuous.denoising import ContinuousTask
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.continuous.path_request import PathRequest
+from draftscope.engines.diffusion_lm.block_request import BlockRequest
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, TextTask, text_canvas
+from draftscope.engines.models.sessions.denoising import ContinuousSession, Head
+from draftscope.engines.models.sessions.discrete import DiscreteSession
+from draftscope.engines.models.toys.toy_field import FieldBackbone, ToyField, conditioned_denoiser, neighbours
+from draftscope.engines.models.toys.toy_raster import Weights
+from draftscope.engines.protocol import Family, Task
+from draftscope.engines.testing.enumeration import Distribution
+from draftscope.traces.schema import Canvas, Legend, ModelCard, Output
 
 LETTERS: Final = "abcdefgh"
 MAX_ROWS: Final = 100_000

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias
 
-from engines.testing.enumeration import Distribution
-from engines.testing.toy_models import Table, ToyBlockModel
+from draftscope.engines.testing.enumeration import Distribution
+from draftscope.engines.testing.toy_models import Table, ToyBlockModel
 
 LENGTH, VOCABULARY = 10, 24
 """Length and vocabulary size of sampled texts."""

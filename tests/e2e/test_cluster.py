@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from draftscope.cli.main import main
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed: pip install -r requirements-dev.txt")
 pytestmark = pytest.mark.slow

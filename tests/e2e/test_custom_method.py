@@ -7,16 +7,16 @@ import gradio as gr
 import pytest
 
 from benchmarks._toy_runs import MODEL
-from demo.components import method_docs as methods_panel
-from demo.components.method_docs import described
-from demo.components.settings_form import settings_for
-from demo.jobs.live_run import LiveRuns
-from engines.methods import METHODS
-from engines.runtime.run_request import RunRequest
-from engines.testing.conformance import finish
-from traces import check
-from traces.files import ROOT
-from visualizers import supported
+from draftscope.demo.components import method_docs as methods_panel
+from draftscope.demo.components.method_docs import described
+from draftscope.demo.components.settings_form import settings_for
+from draftscope.demo.jobs.live_run import LiveRuns
+from draftscope.engines.methods import METHODS
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces import check
+from draftscope.traces.files import ROOT
+from draftscope.visualizers import supported
 
 QUESTION = "Maya has 3 boxes with 4 pens in each box. How many pens does Maya have?"
 EXAMPLE = ROOT / "docs" / "examples" / "prompt_lookup.py"

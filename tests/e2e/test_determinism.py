@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
-from engines.runtime.driver import Job, run_batch
-from engines.runtime.run_request import RunRequest
-from engines.testing.conformance import finish, timeless
-from traces import dumps
-from traces.schema import Trace
+from draftscope.engines.runtime.driver import Job, run_batch
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.testing.conformance import finish, timeless
+from draftscope.traces import dumps
+from draftscope.traces.schema import Trace
 
 JOBS = {
     "scd": ("studio-image-draft", {}),

@@ -15,9 +15,9 @@ from support.tiny_llama import Letters, llama, noisy
 from transformers import AutoModelForCausalLM, AutoTokenizer, BatchEncoding
 
 import draftscope as ds
-from traces import Fate, Trace, canvas_states, check, read, state_after, write
-from traces.count_only import expand_counts
-from traces.files import ROOT
+from draftscope.traces import Fate, Trace, canvas_states, check, read, state_after, write
+from draftscope.traces.count_only import expand_counts
+from draftscope.traces.files import ROOT
 
 DOCS = ROOT / "docs"
 PAGE = (DOCS / "python.md").read_text(encoding="utf-8")

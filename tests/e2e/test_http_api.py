@@ -15,12 +15,12 @@ from mcp import ClientSession, types
 from mcp.client.streamable_http import streamable_http_client
 
 from benchmarks._toy_runs import MODEL, decode_toy_raster
-from demo.pages.api import FILE_FORMAT, TOOLS, methods, run, summary, validate
-from demo.server.limits import PROMPT_CHARACTERS, UPLOAD_BYTES
 from draftscope.cli.main import main
-from engines.methods import METHODS
-from traces import dumps, loads
-from traces.version import __version__
+from draftscope.demo.pages.api import FILE_FORMAT, TOOLS, methods, run, summary, validate
+from draftscope.demo.server.limits import PROMPT_CHARACTERS, UPLOAD_BYTES
+from draftscope.engines.methods import METHODS
+from draftscope.traces import dumps, loads
+from draftscope.traces.version import __version__
 
 SETTINGS = {"window": 8, "coupling": "gumbel"}
 ARGUMENTS = ["method", "prompt", "seed", "model", "settings", "preset", "draft"]

@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 
-from demo.server.sessions import url
-from engines.methods import METHODS
-from engines.runtime.run_request import RunRequest
+from draftscope.demo.server.sessions import url
+from draftscope.engines.methods import METHODS
+from draftscope.engines.runtime.run_request import RunRequest
 
 
 def request_of(method: str, **settings: Any) -> RunRequest:

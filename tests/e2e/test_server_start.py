@@ -9,16 +9,16 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
-from demo import serve as server
-from demo.app import build
-from demo.jobs.live_run import decoded
-from demo.jobs.recordings import Recording, invalid_recordings, listed, recordings
-from demo.serve import readyz, start
-from demo.server import log
-from demo.server.sessions import Visitors
-from demo.server.startup import ServerError, read_port
-from engines.methods import METHODS
-from engines.runtime.run_request import RunRequest
+from draftscope.demo import serve as server
+from draftscope.demo.app import build
+from draftscope.demo.jobs.live_run import decoded
+from draftscope.demo.jobs.recordings import Recording, invalid_recordings, listed, recordings
+from draftscope.demo.serve import readyz, start
+from draftscope.demo.server import log
+from draftscope.demo.server.sessions import Visitors
+from draftscope.demo.server.startup import ServerError, read_port
+from draftscope.engines.methods import METHODS
+from draftscope.engines.runtime.run_request import RunRequest
 
 
 def log_lines(folder: Path, missing: tuple[str, ...] = ()) -> tuple[int, list[str]]:

@@ -17,8 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from benchmarks._app_process import served
-from traces import loads
-from traces.files import ROOT
+from draftscope.traces import loads
+from draftscope.traces.files import ROOT
 
 
 def test_the_front_matter_and_the_packages_of_the_system_are_what_the_hub_takes() -> None:

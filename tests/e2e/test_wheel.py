@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,16 +13,16 @@ import pytest
 from packaging.requirements import Requirement
 from support import handmade
 
-from engines import paths as assets
-from engines.models import catalog
-from engines.models.catalog import load_model
-from engines.models.errors import ModelError
-from engines.runtime.method_index import methods
-from traces import read, write
-from traces.files import ROOT
+from draftscope.engines import paths as assets
+from draftscope.engines.models import catalog
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.runtime.method_index import methods
+from draftscope.traces import read, write
+from draftscope.traces.files import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES = ("analysis", "draftscope", "engines", "traces", "visualizers")
+PACKAGES = ("analysis", "demo", "draftscope", "engines", "traces", "visualizers")
 
 
 @pytest.mark.parametrize("model", ["studio-image", "patch-target", "text-draft"])
@@ -52,7 +53,7 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     for name in listed.stdout.splitlines():
         if name.startswith(PACKAGES) or "/" not in name:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
+            shutil.copy2(ROOT / name, source / name, follow_symlinks=False)
     target = tmp_path / "installed"
     done = subprocess.run(
         [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet",
@@ -69,7 +70,12 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     viewed = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert viewed.stdout.startswith(str(target)), viewed.stderr
     assert (tmp_path / "run.html").stat().st_size > 1_000_000
-    assert not (target / "tests").exists()
+    assert {path.name for path in target.iterdir() if path.suffix != ".dist-info"} <= {"bin", "draftscope"}
+    assert {"engines", "traces", "demo"} <= {path.name for path in (target / "draftscope").iterdir()}
+    for name in ("traces", "engines", "visualizers"):  # such as the packages of these names on PyPI
+        (tmp_path / "others" / name).mkdir(parents=True)
+        (tmp_path / "others" / name / "__init__.py").write_text(f"raise ImportError({name!r})\n", encoding="utf-8")
+    environment["PYTHONPATH"] = os.pathsep.join((str(tmp_path / "others"), str(target)))
     code = "import sys; sys.modules['torch'] = None; from draftscope.cli.main import main; "
     code += "main(['list', 'methods', '--json'])"
     environment["DRAFTSCOPE_CACHE"] = str(tmp_path / "unused")
@@ -82,7 +88,7 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
 CODE = """
 import sys
 import draftscope as ds
-heavy = [name for name in ("torch", "transformers", "plotly", "pandas", "engines") if name in sys.modules]
+heavy = [name for name in ("torch", "transformers", "plotly", "pandas", "draftscope.engines") if name in sys.modules]
 assert not heavy, heavy
 assert not hasattr(ds, "nonsense")
 assert "run" in dir(ds)
@@ -90,7 +96,7 @@ for name in ("torch", "transformers", "diffusers", "gradio", "safetensors", "jax
     sys.modules[name] = None
 trace = ds.read(sys.argv[1])
 assert repr(trace).startswith("<Trace speculative on "), repr(trace)
-import traces
+from draftscope import traces
 assert traces.state_after(trace, len(trace.steps)).decoded
 assert "churn" in ds.figures(trace)
 for name in ds.figures(trace):
@@ -103,7 +109,7 @@ assert "srcdoc" in trace._repr_html_()
 builder = ds.TraceBuilder("mine", "a/b")
 builder.count(3, 4, 4)
 assert builder.trace().summary.tokens == 4
-assert not [name for name in sys.modules if name.split(".")[0] == "engines"]
+assert not [name for name in sys.modules if name.startswith("draftscope.engines")]
 for name in ("run", "record", "methods"):
     try:
         getattr(ds, name)

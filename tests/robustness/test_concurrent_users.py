@@ -14,7 +14,7 @@ from robustness.strategies import FULL
 
 from benchmarks._app_process import served
 from benchmarks.app import resident_megabytes
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 TRACE = ROOT / "assets" / "traces" / "ar-juice.json.gz"
 VISITORS, RUNS, ROUNDS = (50, 200, 3) if FULL else (3, 6, 1)

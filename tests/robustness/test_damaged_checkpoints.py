@@ -15,11 +15,11 @@ from robustness.strategies import as_json, changed, damaged, examples, names_fie
 from support import tiny_image_checkpoints as drawing
 from support import tiny_text_checkpoints as checkpoints
 
-from engines.methods import METHODS
-from engines.models.errors import ModelError
-from engines.models.loading import load
-from engines.runtime.driver import Job, Run
-from engines.settings import make_config
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.loading import load
+from draftscope.engines.runtime.driver import Job, Run
+from draftscope.engines.settings import make_config
 
 METHOD = {"diffusion-lm": "blockwise", "discrete-ar": "ar", "continuous-ar": "continuous"}
 FEW = {"diffusion-lm": {"length": 8}, "discrete-ar": {}, "continuous-ar": {"steps": 2, "last_timestep": 100}}

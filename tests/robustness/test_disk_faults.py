@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from robustness.strategies import FULL
 
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 ASSETS = ROOT / "assets"
 TRACE = str(ASSETS / "traces" / "ar-juice.json.gz")

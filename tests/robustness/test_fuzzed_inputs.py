@@ -25,18 +25,18 @@ from robustness.strategies import (
     within,
 )
 
-from analysis.results import SweepError, read_results
-from demo.components.settings_form import read_config
-from demo.jobs.links import parse_link, run_link
+from draftscope.analysis.results import SweepError, read_results
+from draftscope.demo.components.settings_form import read_config
+from draftscope.demo.jobs.links import parse_link, run_link
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.runtime.driver import Job, Run
+from draftscope.engines.sampling.random_source import parse_seed
+from draftscope.engines.settings import ConfigError, settings
 from draftscope.experiments import JsonlStore
-from engines.methods import METHODS
-from engines.models.catalog import load_model
-from engines.models.errors import ModelError
-from engines.runtime.driver import Job, Run
-from engines.sampling.random_source import parse_seed
-from engines.settings import ConfigError, settings
-from traces.files import ROOT
-from visualizers import SWEEP_FIGURES, SweepView
+from draftscope.traces.files import ROOT
+from draftscope.visualizers import SWEEP_FIGURES, SweepView
 
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
 RESULTS = ROOT / "benchmarks" / "results"

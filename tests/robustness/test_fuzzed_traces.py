@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 from robustness.strategies import MARK, TEXTS, as_json, changed, documents, examples, one_line, texts, within
 from support.hostile import hostile
 
-from analysis import acceptance as places
-from analysis import block_stats as text_stats
-from analysis import prediction as foresight
-from analysis import stats as run_stats
-from analysis.run_report import report_messages
-from analysis.summary_text import summary_text
-from demo.pages.api import validate
+from draftscope.analysis import acceptance as places
+from draftscope.analysis import block_stats as text_stats
+from draftscope.analysis import prediction as foresight
+from draftscope.analysis import stats as run_stats
+from draftscope.analysis.run_report import report_messages
+from draftscope.analysis.summary_text import summary_text
+from draftscope.demo.pages.api import validate
 from draftscope.trace import displayable
-from traces import Trace, TraceError, dumps, loads, read, replay, stats, summarise
-from traces.files import ROOT
-from traces.limits import CALL_COUNT, MAX_INT, MEASURE, MILLISECONDS
-from visualizers import supported
-from visualizers.figure_page import section
-from visualizers.player_page import standalone
+from draftscope.traces import Trace, TraceError, dumps, loads, read, replay, stats, summarise
+from draftscope.traces.files import ROOT
+from draftscope.traces.limits import CALL_COUNT, MAX_INT, MEASURE, MILLISECONDS
+from draftscope.visualizers import supported
+from draftscope.visualizers.figure_page import section
+from draftscope.visualizers.player_page import standalone
 
 pytestmark = pytest.mark.filterwarnings("ignore::traces.TraceWarning", "ignore::hypothesis.errors.HypothesisWarning")
 FILES = sorted((ROOT / "assets" / "traces").glob("*.json.gz"))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from robustness.conftest import SECRET, App
 from robustness.strategies import TEXTS, as_json, changed, damaged, examples, nested, odd
 
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
 PATIENCE_SECONDS = 60.0

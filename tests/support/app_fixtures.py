@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from traces import write
-from traces.files import ROOT
+from draftscope.traces import write
+from draftscope.traces.files import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-    from demo.jobs.recordings import Recording
+    from draftscope.demo.jobs.recordings import Recording
     from support.page_handlers import Parts
 
 
 @pytest.fixture(scope="session")
 def shipped() -> "tuple[Recording, ...]":
     """The recordings that ship."""
-    from demo.jobs.recordings import recordings
+    from draftscope.demo.jobs.recordings import recordings
 
     return recordings()
 
@@ -51,7 +51,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def recorded(library: Path) -> "tuple[Recording, ...]":
     """Those two as recordings."""
-    from demo.jobs.recordings import recordings
+    from draftscope.demo.jobs.recordings import recordings
 
     return recordings(library)
 
@@ -66,7 +66,7 @@ def server(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture(scope="session")
 def shipped_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of the running app with the recordings that ship."""
-    from demo.jobs.recordings import FOLDER
+    from draftscope.demo.jobs.recordings import FOLDER
 
     with serving(FOLDER, tmp_path_factory.mktemp("shipped")) as address:
         yield address

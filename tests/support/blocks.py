@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from engines.methods import METHODS
-from engines.models.catalog import load_model
-from engines.runtime.driver import Job
-from engines.settings import make_config
-from engines.testing.conformance import finish
-from traces.schema import Trace
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces.schema import Trace
 
 PROMPT = (
     "Ana has 3 boxes with 12 pencils each. She gives 9 to her brother and buys 2 boxes.\n"

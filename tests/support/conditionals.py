@@ -7,11 +7,11 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from engines.diffusion_lm.block_request import BlockRequest
-from engines.diffusion_lm.block_sequence import TextTask
-from engines.testing.enumeration import Distribution
-from engines.testing.toy_models import NO_END
-from traces.schema import Canvas
+from draftscope.engines.diffusion_lm.block_request import BlockRequest
+from draftscope.engines.diffusion_lm.block_sequence import TextTask
+from draftscope.engines.testing.enumeration import Distribution
+from draftscope.engines.testing.toy_models import NO_END
+from draftscope.traces.schema import Canvas
 
 State = tuple[int, ...]
 

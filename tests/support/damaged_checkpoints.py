@@ -9,8 +9,8 @@ import pytest
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from engines.models import loading
-from engines.models.errors import ModelError
+from draftscope.engines.models import loading
+from draftscope.engines.models.errors import ModelError
 
 Change = Callable[[Path], None]
 

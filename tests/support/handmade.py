@@ -8,8 +8,8 @@ from typing import Any
 
 from PIL import Image
 
-from traces.replay import canvas_size, replay_steps
-from traces.schema import (
+from draftscope.traces.replay import canvas_size, replay_steps
+from draftscope.traces.schema import (
     VERSION,
     Call,
     Canvas,
@@ -27,7 +27,7 @@ from traces.schema import (
     Tiles,
     Trace,
 )
-from traces.stats import summarise
+from draftscope.traces.stats import summarise
 
 
 def make(method: str, canvas: Canvas, steps: Sequence[Step], **fields: Any) -> Trace:

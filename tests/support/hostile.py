@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from traces.schema import Canvas, Environment, Legend, Mask, ModelCard, Step, Trace
+from draftscope.traces.schema import Canvas, Environment, Legend, Mask, ModelCard, Step, Trace
 
 from .handmade import make, step
 

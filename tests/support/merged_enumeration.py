@@ -6,9 +6,9 @@ from dataclasses import fields, is_dataclass
 
 from torch import Tensor
 
-from engines.protocol import Decoder
-from engines.sampling.random_source import RandomSource
-from engines.testing.enumeration import Answer, Distribution, Enumerator, Path, run_decoder
+from draftscope.engines.protocol import Decoder
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.testing.enumeration import Answer, Distribution, Enumerator, Path, run_decoder
 
 
 def _first(answer: Answer, rounds: int) -> Answer:

@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from engines.methods import METHODS
-from engines.methods.method import Method
-from traces.files import ROOT
+from draftscope.engines.methods import METHODS
+from draftscope.engines.methods.method import Method
+from draftscope.traces.files import ROOT
 
 EXAMPLE = "docs/examples/prompt_lookup.py"
 
@@ -55,6 +55,8 @@ def load_edited(path: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch) 
         assert source.count(old) == 1, f"{path} has {source.count(old)} times: {old}"
         source = source.replace(old, new)
     name = path.removesuffix(".py").removeprefix("docs/examples/").replace("/", ".")
+    if name.startswith("engines."):
+        name = f"draftscope.{name}"
     module = ModuleType(name)
     module.__file__ = str(ROOT / path)
     monkeypatch.setitem(sys.modules, name, module)

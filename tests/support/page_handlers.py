@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from demo.app import PageLoadHandler
-from demo.components.calculator import CalculatorPanel
-from demo.components.context import Site, Update
-from demo.jobs.recordings import Recording
-from demo.pages.compare import ComparePage
-from demo.pages.watch import WatchPage
-from demo.server.sessions import CurrentTraces, Visitors
+from draftscope.demo.app import PageLoadHandler
+from draftscope.demo.components.calculator import CalculatorPanel
+from draftscope.demo.components.context import Site, Update
+from draftscope.demo.jobs.recordings import Recording
+from draftscope.demo.pages.compare import ComparePage
+from draftscope.demo.pages.watch import WatchPage
+from draftscope.demo.server.sessions import CurrentTraces, Visitors
 
 
 @dataclass

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engines.diffusion_lm import masks
-from engines.protocol import Decoder
-from engines.runtime.driver import Job, open_session
+from draftscope.engines.diffusion_lm import masks
+from draftscope.engines.protocol import Decoder
+from draftscope.engines.runtime.driver import Job, open_session
 
 Passes = Generator[tuple[Any, Any, Any], None, Any]
 

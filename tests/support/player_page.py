@@ -6,11 +6,11 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Locator, Page, Route
 
-from traces.io import dumps
-from traces.schema import Trace
-from visualizers import player
-from visualizers.picture import picture_of
-from visualizers.player_page import standalone
+from draftscope.traces.io import dumps
+from draftscope.traces.schema import Trace
+from draftscope.visualizers import player
+from draftscope.visualizers.picture import picture_of
+from draftscope.visualizers.player_page import standalone
 
 SITE = "http://player.test/"
 HARNESS = '<!doctype html><html lang="en"><title>t</title><body><main><div id="root"></div></main></body></html>'

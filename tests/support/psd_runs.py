@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+from draftscope.traces.schema import Canvas, Legend, ModelCard, Node, Output, Step, Trace
+from draftscope.traces.stats import summarise
 from support.handmade import make, step
-from traces.schema import Canvas, Legend, ModelCard, Node, Output, Step, Trace
-from traces.stats import summarise
 
 WORDS = ("<mask>", *(f" w{i}" for i in range(1, 30)))
 

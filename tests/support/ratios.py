@@ -11,9 +11,9 @@ from benchmarks import _reference_loops as _by_hand
 from benchmarks._reference_loops import Case, FixedLogits, reference_verification, verified
 from benchmarks._timing import decode, job, prompts
 from benchmarks.overhead import ratios, time_alternating
-from engines.models.bundled.image_networks import Transformer
-from engines.models.catalog import load_model
-from traces.labels import COUPLINGS
+from draftscope.engines.models.bundled.image_networks import Transformer
+from draftscope.engines.models.catalog import load_model
+from draftscope.traces.labels import COUPLINGS
 
 FALLEN: Final = 1.25
 USUAL: Final = {

@@ -4,8 +4,8 @@ import random
 import re
 from itertools import pairwise
 
+from draftscope.traces.schema import Canvas, Legend, Trace
 from support.handmade import make, step
-from traces.schema import Canvas, Legend, Trace
 
 TEXTS = {
     "chinese": "今天天气很好，我们去公园散步吧。",

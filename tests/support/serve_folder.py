@@ -4,20 +4,19 @@ import gc
 import sys
 from pathlib import Path
 
-from demo.server.startup import private_folder
+from draftscope.demo.server.startup import private_folder
 
 if __name__ == "__main__":
     private_folder()  # before gradio is imported, as app.py does
     gc.disable()
-    import demo.serve
-    from demo.app import build
-    from demo.jobs.recordings import invalid_recordings, recordings
-    from demo.serve import serve
-    from demo.server.sessions import Visitors
+    from draftscope.demo import serve
+    from draftscope.demo.app import build
+    from draftscope.demo.jobs.recordings import invalid_recordings, recordings
+    from draftscope.demo.server.sessions import Visitors
 
-    demo.serve._WARMED_UP = ()  # models are loaded by the tests that run one
+    serve._WARMED_UP = ()  # models are loaded by the tests that run one
     folder = Path(sys.argv[1])
     visitors = Visitors()
     found = recordings(folder)
     invalid = invalid_recordings(found, folder)
-    serve(build(visitors, found, invalid), visitors, folder, invalid)
+    serve.serve(build(visitors, found, invalid), visitors, folder, invalid)

@@ -27,22 +27,22 @@ _relieved: list[FunctionType] = []
 
 
 class LibrariesFirst:
-    """Imports large libraries when `engines` is imported.
+    """Imports large libraries when `draftscope.engines` is imported.
 
     What an instrumented module imports is compiled from its source again, which takes long for these.
     """
 
     def find_spec(self, name: str, path: object, target: object = None) -> None:
         """Find nothing, so that the next finder is asked."""
-        if name == "engines":
+        if name == "draftscope.engines":
             sys.meta_path.remove(self)
             getattr(import_module("diffusers"), "AutoencoderKL")  # noqa: B009  # lazy modules, imported by this
             getattr(import_module("transformers"), "Qwen3Model")  # noqa: B009
 
 
 def install() -> None:
-    """Check the functions of `engines`, which must not be imported yet, once it is imported."""
-    assert "engines" not in sys.modules
+    """Check the functions of `draftscope.engines`, which must not be imported yet, once it is imported."""
+    assert "draftscope.engines" not in sys.modules
     decorate = JaxtypingTransformer.visit_FunctionDef
 
     def outermost(self: Any, node: ast.FunctionDef) -> Any:
@@ -50,7 +50,7 @@ def install() -> None:
         return node if within else decorate(self, node)
 
     JaxtypingTransformer.visit_FunctionDef = outermost
-    install_import_hook("engines", "support.shapes.outermost")
+    install_import_hook("draftscope.engines", "support.shapes.outermost")
     sys.meta_path.insert(0, LibrariesFirst())
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from traces.measures import FREE_PREFIX, MEASURES, Measure
-from traces.replay import PENDING
-from traces.schema import FATES
+from draftscope.traces.measures import FREE_PREFIX, MEASURES, Measure
+from draftscope.traces.replay import PENDING
+from draftscope.traces.schema import FATES
 
 
 def markdown() -> str:

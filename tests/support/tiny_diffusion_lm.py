@@ -9,8 +9,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from engines.models.diffusion_lm import DiffusionLM, Traits
-from traces.schema import ModelCard
+from draftscope.engines.models.diffusion_lm import DiffusionLM, Traits
+from draftscope.traces.schema import ModelCard
 
 PAD, END, MASK = 0, 1, 2
 LETTERS = "\nabcdefgh"

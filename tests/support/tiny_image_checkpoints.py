@@ -28,11 +28,11 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from engines.models.checkpoints.conversion import Request, convert
-from engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
-from engines.models.checkpoints.images.harmon import Harmon
-from engines.models.checkpoints.images.mar import MAR, MARSize
-from engines.models.checkpoints.images.xar import XAR, XARSize
+from draftscope.engines.models.checkpoints.conversion import Request, convert
+from draftscope.engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
+from draftscope.engines.models.checkpoints.images.harmon import Harmon
+from draftscope.engines.models.checkpoints.images.mar import MAR, MARSize
+from draftscope.engines.models.checkpoints.images.xar import XAR, XARSize
 
 SIDE, CODES = 4, 24
 TEXT: dict[str, Any] = {

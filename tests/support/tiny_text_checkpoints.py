@@ -17,12 +17,12 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.cache_utils import Cache, DynamicLayer
 
-from engines.methods import METHODS
-from engines.models.checkpoints.build import renamed
-from engines.models.transformers_api import cache_argument
-from engines.runtime.driver import Job
-from engines.settings import make_config
-from engines.testing.conformance import finish
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.checkpoints.build import renamed
+from draftscope.engines.models.transformers_api import cache_argument
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.conformance import finish
 from support import tiny_bd3lm
 
 LAYERS, LONGEST, SEED = 2, 96, 5

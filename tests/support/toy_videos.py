@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from benchmarks._toy_runs import jacobi, ordinary, picture
-from traces.schema import Canvas, Trace
+from draftscope.traces.schema import Canvas, Trace
 
 EACH = 8
 """Frames of the clip for one latent frame."""

@@ -13,7 +13,7 @@ from support.browser import accessible, downloaded, press_once
 
 import draftscope as ds
 from benchmarks._toy_runs import decode_toy_raster
-from traces import write
+from draftscope.traces import write
 
 OWN = "#method=scd&model=toy-raster&seed=5&set.window=8&step=7"
 SEEN = "globalThis.draftscopePlayers?.viewer?.snapshot()"

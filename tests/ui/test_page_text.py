@@ -13,27 +13,27 @@ import torch
 from support import handmade
 from support.handmade import make, step
 
-from analysis.break_even import acceptance_for, break_even_analysis
-from analysis.explain import explain_speed, run_metrics
-from analysis.run_report import times
-from analysis.shipped_results import measured
 from benchmarks._toy_runs import decode_toy_raster
-from demo.app import build
-from demo.components.context import Site, Update
-from demo.components.method_docs import method_text
-from demo.components.run_buttons import StartStop
-from demo.jobs.recordings import FOLDER, listed, record, recordings
-from demo.pages.watch import EXAMPLES
-from demo.server.sessions import CurrentTraces, Visitors
+from draftscope.analysis.break_even import acceptance_for, break_even_analysis
+from draftscope.analysis.explain import explain_speed, run_metrics
+from draftscope.analysis.run_report import times
+from draftscope.analysis.shipped_results import measured
 from draftscope.cli.main import main
-from engines.methods import METHODS
-from engines.models.catalog import MODELS, load_model
-from engines.runtime.driver import Job, Run
-from engines.runtime.environment import device_name
-from engines.settings import make_config
-from traces import read, write
-from traces.schema import Canvas, Milliseconds, Step, Trace
-from visualizers.export_zip.words import command
+from draftscope.demo.app import build
+from draftscope.demo.components.context import Site, Update
+from draftscope.demo.components.method_docs import method_text
+from draftscope.demo.components.run_buttons import StartStop
+from draftscope.demo.jobs.recordings import FOLDER, listed, record, recordings
+from draftscope.demo.pages.watch import EXAMPLES
+from draftscope.demo.server.sessions import CurrentTraces, Visitors
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import MODELS, load_model
+from draftscope.engines.runtime.driver import Job, Run
+from draftscope.engines.runtime.environment import device_name
+from draftscope.engines.settings import make_config
+from draftscope.traces import read, write
+from draftscope.traces.schema import Canvas, Milliseconds, Step, Trace
+from draftscope.visualizers.export_zip.words import command
 
 
 def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
@@ -241,7 +241,7 @@ def test_the_list_names_and_orders_recordings(tmp_path: Path) -> None:
 def test_a_recording_is_made_anew_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("demo.jobs.recordings.FOLDER", tmp_path)
+    monkeypatch.setattr("draftscope.demo.jobs.recordings.FOLDER", tmp_path)
     entries = [{"file": f"{name}.json.gz", "method": "ar", "model": "toy-raster"} for name in ("one", "two")]
     (tmp_path / "gallery.json").write_text(json.dumps(entries))
     assert main(["dev", "record", "two.json.gz"]) == 0

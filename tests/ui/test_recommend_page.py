@@ -13,16 +13,17 @@ import pytest
 from playwright.sync_api import Browser, expect
 from support.browser import accessible, visit
 
-from analysis.hardware import DEVICES, SIZES
-from analysis.shipped_results import FOLDER
-from analysis.tradeoffs import Tradeoff
-from demo.components.calculator import _FIRST, CalculatorPanel, curves_of
-from demo.components.context import Site
-from demo.components.method_docs import method_text
-from demo.jobs.links import parse_link
-from demo.jobs.recordings import recordings
-from demo.pages.choose import recording_of
-from demo.server.sessions import CurrentTraces, Visitors
+from draftscope.analysis.hardware import DEVICES, SIZES
+from draftscope.analysis.shipped_results import FOLDER
+from draftscope.analysis.tradeoffs import Tradeoff
+from draftscope.demo.components.calculator import _FIRST, CalculatorPanel, curves_of
+from draftscope.demo.components.context import Site
+from draftscope.demo.components.method_docs import method_text
+from draftscope.demo.jobs.links import parse_link
+from draftscope.demo.jobs.recordings import recordings
+from draftscope.demo.pages.choose import recording_of
+from draftscope.demo.server.sessions import CurrentTraces, Visitors
+from draftscope.engines.settings import ConfigError
 from draftscope.recommendations import (
     REPORTED,
     answer,
@@ -31,9 +32,8 @@ from draftscope.recommendations import (
     reported_tradeoffs,
     speed_in_words,
 )
-from engines.settings import ConfigError
-from visualizers.figures.calculator import Calculation, calculator_figure, device_curves
-from visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
+from draftscope.visualizers.figures.calculator import Calculation, calculator_figure, device_curves
+from draftscope.visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 
 
 @pytest.fixture(scope="module")

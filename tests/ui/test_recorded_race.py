@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from support.browser import SNAPSHOT, choose_raster, still, visit
 
-from traces import read
-from traces.files import ROOT
-from traces.schema import Fate
+from draftscope.traces import read
+from draftscope.traces.files import ROOT
+from draftscope.traces.schema import Fate
 
 FASTER = ROOT / "assets" / "traces" / "scd-picture-same.json.gz"
 """The faster run of the race of pictures."""

@@ -15,9 +15,9 @@ from support.browser import SNAPSHOT, accessible, choose, choose_raster, downloa
 from support.results import sweep
 
 from benchmarks.app import LISTEN
-from engines.models.catalog import MODELS
-from traces import read
-from visualizers import FIGURES
+from draftscope.engines.models.catalog import MODELS
+from draftscope.traces import read
+from draftscope.visualizers import FIGURES
 
 TABS = ("Watch", "Compare", "Choose", "Learn")
 

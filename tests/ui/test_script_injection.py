@@ -14,9 +14,9 @@ from support.browser import downloaded, visit
 from support.hostile import EVERY, RAN, TEXTS, hostile
 from support.results import sweep
 
-from analysis.timings import Timing
-from traces import dumps
-from visualizers import SweepError, read_results, read_timings
+from draftscope.analysis.timings import Timing
+from draftscope.traces import dumps
+from draftscope.visualizers import SweepError, read_results, read_timings
 
 FILE_NAME = "${eval(name)} `${globalThis.pwned=1}` <img src=x onerror=globalThis.pwned=1>"
 

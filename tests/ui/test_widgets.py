@@ -13,11 +13,21 @@ from support.browser import visit
 from support.hostile import EVERY, RAN
 from support.toy_videos import film, plain_film
 
-from demo.app import build
-from demo.components.experiment import preview
-from demo.components.widgets import Card, Fact, card_grid, data_table, metric_row, notice, notice_box, table, values_of
-from demo.jobs.recordings import recordings
-from demo.server.sessions import Visitors
+from draftscope.demo.app import build
+from draftscope.demo.components.experiment import preview
+from draftscope.demo.components.widgets import (
+    Card,
+    Fact,
+    card_grid,
+    data_table,
+    metric_row,
+    notice,
+    notice_box,
+    table,
+    values_of,
+)
+from draftscope.demo.jobs.recordings import recordings
+from draftscope.demo.server.sessions import Visitors
 
 PNG = handmade.png(2, 2)
 CARDS = [

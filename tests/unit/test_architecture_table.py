@@ -12,25 +12,25 @@ import gradio as gr
 import pytest
 from typer.testing import CliRunner
 
-from analysis.hardware import DEVICES, SIZES, presets
 from benchmarks import report
 from benchmarks.claims import papers
 from benchmarks.claims.__main__ import PAPERS
-from demo.components import settings_form
-from demo.components.experiment import ExperimentPanel
-from demo.jobs.experiment import EXPERIMENTS
 from draftscope import experiments
+from draftscope.analysis.hardware import DEVICES, SIZES, presets
 from draftscope.certificates import named as certified
 from draftscope.cli.main import app, main
-from engines.methods import METHODS
-from engines.models import transformers_api
-from engines.models.bundled import catalog
-from engines.models.checkpoints import families
-from engines.protocol import Decision
-from engines.settings import settings
-from traces.files import ROOT
-from traces.measures import MEASURES
-from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
+from draftscope.demo.components import settings_form
+from draftscope.demo.components.experiment import ExperimentPanel
+from draftscope.demo.jobs.experiment import EXPERIMENTS
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models import transformers_api
+from draftscope.engines.models.bundled import catalog
+from draftscope.engines.models.checkpoints import families
+from draftscope.engines.protocol import Decision
+from draftscope.engines.settings import settings
+from draftscope.traces.files import ROOT
+from draftscope.traces.measures import MEASURES
+from draftscope.visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## To add …")[2].partition("\n## ")[0]
 ROWS = {cells[1].strip(): cells[2] for line in TEXT.splitlines()[4:] if len(cells := line.split("|")) > 3}
@@ -68,7 +68,7 @@ def a_setting(capsys: pytest.CaptureFixture[str]) -> None:
 def figures() -> None:
     every_figure = {**FIGURES, **SWEEP_FIGURES, **TIMING_FIGURES}
     drawn = {figure.drawing.__module__ for figure in every_figure.values()}
-    names = {module.rpartition(".")[2] for module in drawn if module.startswith("visualizers.figures.")}
+    names = {module.rpartition(".")[2] for module in drawn if module.startswith("draftscope.visualizers.figures.")}
     assert len(names) > 10 and named("visualizers/__init__.py", names)
     listed = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
     assert [name for name in every_figure if f"`{name}`" not in listed] == []
@@ -103,7 +103,7 @@ def measures() -> None:
 
 def experiments_of_the_page() -> None:
     assert EXPERIMENTS.keys() == tomllib.loads((ROOT / "demo/jobs/experiment.toml").read_text("utf-8")).keys()
-    assert ExperimentPanel.__module__ == "demo.components.experiment"
+    assert ExperimentPanel.__module__ == "draftscope.demo.components.experiment"
 
 
 def schedulers() -> None:

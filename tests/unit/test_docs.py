@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from draftscope.cli.main import main
-from traces import read
-from traces.files import ROOT
-from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
+from draftscope.traces import read
+from draftscope.traces.files import ROOT
+from draftscope.visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "demo").rglob("*.md")])
 MAX_README_WORDS = 900

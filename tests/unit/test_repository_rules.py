@@ -13,9 +13,9 @@ from jaxtyping import TypeCheckError
 from jaxtyping._import_hook import JaxtypingTransformer, Typechecker
 from support import shapes
 
-from engines.methods import METHODS
-from engines.sampling.coupling import residual
-from traces.files import ROOT
+from draftscope.engines.methods import METHODS
+from draftscope.engines.sampling.coupling import residual
+from draftscope.traces.files import ROOT
 
 PACKAGES = ("analysis", "demo", "draftscope", "engines", "traces", "visualizers")
 NO_METHODS = ("__init__", "method", "explanations")

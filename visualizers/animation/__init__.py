@@ -11,11 +11,11 @@ import imageio_ffmpeg
 import numpy as np
 from PIL import Image
 
-from traces.files import atomic_path
-from traces.schema import Trace
-from visualizers.animation.frames import Film
-from visualizers.animation.look import MAX_FRAMES, AnimationOptions, MovingError, fitting, moments
-from visualizers.picture import PictureError, picture_of
+from draftscope.traces.files import atomic_path
+from draftscope.traces.schema import Trace
+from draftscope.visualizers.animation.frames import Film
+from draftscope.visualizers.animation.look import MAX_FRAMES, AnimationOptions, MovingError, fitting, moments
+from draftscope.visualizers.picture import PictureError, picture_of
 
 __all__ = ["ENDINGS", "AnimationOptions", "Film", "MovingError", "fitting", "moments", "write_clip", "write_moving"]
 

@@ -14,16 +14,16 @@ from typing import Final, TypeAlias
 
 from PIL import Image, ImageDraw
 
-from analysis.run_report import run_reports
-from traces.labels import labels
-from traces.replay import PENDING, CanvasReplay, CanvasState, Outcome, canvas_size, position_updates
-from traces.schema import Fate, Token, Trace
-from traces.video import frame_count
-from traces.words import JOINER, canvas_texts, direction, first_piece, words
-from visualizers.animation.letters import Place, draw_text, text_width, visual_places
-from visualizers.animation.look import AnimationOptions, Moment, MovingError, pass_ends
-from visualizers.palette import DARK, LIGHT, MARKS, REJECTED, Surface, ink
-from visualizers.picture import cells, grid, picture_of, recorded_picture, render_canvas
+from draftscope.analysis.run_report import run_reports
+from draftscope.traces.labels import labels
+from draftscope.traces.replay import PENDING, CanvasReplay, CanvasState, Outcome, canvas_size, position_updates
+from draftscope.traces.schema import Fate, Token, Trace
+from draftscope.traces.video import frame_count
+from draftscope.traces.words import JOINER, canvas_texts, direction, first_piece, words
+from draftscope.visualizers.animation.letters import Place, draw_text, text_width, visual_places
+from draftscope.visualizers.animation.look import AnimationOptions, Moment, MovingError, pass_ends
+from draftscope.visualizers.palette import DARK, LIGHT, MARKS, REJECTED, Surface, ink
+from draftscope.visualizers.picture import cells, grid, picture_of, recorded_picture, render_canvas
 
 MAX_HEIGHT: Final = 2400
 """Pixels of a frame."""

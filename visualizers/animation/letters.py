@@ -8,9 +8,9 @@ from typing import Final, Literal
 import regex
 from PIL import ImageDraw, ImageFont
 
-from traces.words import direction
-from visualizers.animation.look import MovingError
-from visualizers.fonts import COMMON, FALLBACKS, font_file
+from draftscope.traces.words import direction
+from draftscope.visualizers.animation.look import MovingError
+from draftscope.visualizers.fonts import COMMON, FALLBACKS, font_file
 
 _CHARACTER: Final = regex.compile(r"\X")
 _SHAPING: Final = frozenset("\u200c\u200d\ufe0e\ufe0f")

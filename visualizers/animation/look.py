@@ -7,9 +7,9 @@ from itertools import accumulate
 from math import ceil
 from typing import Final, Literal, NamedTuple
 
-from analysis.hardware import HardwareError, Machine, predict
-from traces.schema import Trace
-from visualizers.style import Theme
+from draftscope.analysis.hardware import HardwareError, Machine, predict
+from draftscope.traces.schema import Trace
+from draftscope.visualizers.style import Theme
 
 Clock = Literal["passes", "milliseconds", "computed"]
 MAX_RUNS: Final = 6

@@ -11,16 +11,16 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.files import atomic_path
-from traces.io import dumps
-from traces.labels import numbered
-from traces.schema import Trace
-from visualizers import FIGURES, FigureError, supported, themed
-from visualizers.export import FORMATS, ImageJob, render_images
-from visualizers.export_zip.table import as_csv
-from visualizers.export_zip.widths import PRESETS, Preset, laid_out
-from visualizers.export_zip.words import caption, commands, file_stem
-from visualizers.style import Theme
+from draftscope.traces.files import atomic_path
+from draftscope.traces.io import dumps
+from draftscope.traces.labels import numbered
+from draftscope.traces.schema import Trace
+from draftscope.visualizers import FIGURES, FigureError, supported, themed
+from draftscope.visualizers.export import FORMATS, ImageJob, render_images
+from draftscope.visualizers.export_zip.table import as_csv
+from draftscope.visualizers.export_zip.widths import PRESETS, Preset, laid_out
+from draftscope.visualizers.export_zip.words import caption, commands, file_stem
+from draftscope.visualizers.style import Theme
 
 __all__ = ["MAX_BYTES", "PRESETS", "BundleError", "ZipOptions", "file_stem", "write_zip"]
 
@@ -65,7 +65,7 @@ def write_zip(
     Args:
         traces: What is drawn.
         path: A .zip file; one that is there stays until the new one is whole.
-        figures: Names of `visualizers.FIGURES`; by default all that the traces support.
+        figures: Names of `draftscope.visualizers.FIGURES`; by default all that the traces support.
         step: After how many passes, for figures that show one moment.
         options: How they are printed.
         report: Is called for every printed file.

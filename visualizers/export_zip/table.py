@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from visualizers import tables
+from draftscope.visualizers import tables
 
 _BREAK: Final = re.compile(r"<br\s*/?>")
 _TAG: Final = re.compile(r"</?[a-z][^>]*>")

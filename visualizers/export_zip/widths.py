@@ -8,8 +8,8 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from visualizers.figure import BESIDE, WIDTH
-from visualizers.wrapping import BETWEEN, break_titles, grid_of, panels, rows_for, wrapped
+from draftscope.visualizers.figure import BESIDE, WIDTH
+from draftscope.visualizers.wrapping import BETWEEN, break_titles, grid_of, panels, rows_for, wrapped
 
 _INCH: Final = 96
 """Pixels."""

@@ -8,11 +8,11 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.labels import method_name
-from traces.schema import Trace
-from traces.stats import draft_forwards
-from visualizers.export_zip.table import worded
-from visualizers.figure import Figure
+from draftscope.traces.labels import method_name
+from draftscope.traces.schema import Trace
+from draftscope.traces.stats import draft_forwards
+from draftscope.visualizers.export_zip.table import worded
+from draftscope.visualizers.figure import Figure
 
 _UNPLAIN: Final = re.compile(r"[^a-z0-9]+")
 _MAX_NAMED: Final = 3

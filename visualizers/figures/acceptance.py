@@ -10,15 +10,15 @@ import numpy as np
 import plotly.graph_objects as go
 from PIL import Image
 
-from analysis.acceptance import PositionAcceptance, acceptance_of
-from analysis.seeds import over_runs
-from analysis.stats import acceptance_by_position
-from traces.schema import Fate, Trace
-from traces.stats import Tally, evaluated_drafts
-from traces.video import kept_by_change
-from visualizers.figure import Figure, Traces, group_runs, with_count
-from visualizers.picture import cells, final_picture, grid, picture_of
-from visualizers.plot import axes, bars, curve, error_bars, in_panel, side_by_side
+from draftscope.analysis.acceptance import PositionAcceptance, acceptance_of
+from draftscope.analysis.seeds import over_runs
+from draftscope.analysis.stats import acceptance_by_position
+from draftscope.traces.schema import Fate, Trace
+from draftscope.traces.stats import Tally, evaluated_drafts
+from draftscope.traces.video import kept_by_change
+from draftscope.visualizers.figure import Figure, Traces, group_runs, with_count
+from draftscope.visualizers.picture import cells, final_picture, grid, picture_of
+from draftscope.visualizers.plot import axes, bars, curve, error_bars, in_panel, side_by_side
 
 PARTS: Final = 8
 """Parts of the sequence that positions are gathered in."""

@@ -9,17 +9,25 @@ from unicodedata import east_asian_width
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from traces.replay import PENDING, canvas_size, position_updates, state_after
-from traces.schema import FATES, Fate, Trace
-from traces.video import frame_count, frame_names
-from traces.words import canvas_texts, words
-from visualizers.figure import MAX_FRAMES, WIDTH, Figure, Traces, group_runs, with_count
-from visualizers.figures.canvas import HEIGHTS, mark_size, square_axes
-from visualizers.palette import CIVIDIS, REJECTED, VERMILLION, ink
-from visualizers.picture import cells, data_url, final_picture, grid, picture_of, recorded_picture, render_canvas
-from visualizers.plot import add_once, plain, side_by_side
-from visualizers.style import NEUTRAL, Look, fate_marker, translucent
-from visualizers.wrapping import PER_ROW
+from draftscope.traces.replay import PENDING, canvas_size, position_updates, state_after
+from draftscope.traces.schema import FATES, Fate, Trace
+from draftscope.traces.video import frame_count, frame_names
+from draftscope.traces.words import canvas_texts, words
+from draftscope.visualizers.figure import MAX_FRAMES, WIDTH, Figure, Traces, group_runs, with_count
+from draftscope.visualizers.figures.canvas import HEIGHTS, mark_size, square_axes
+from draftscope.visualizers.palette import CIVIDIS, REJECTED, VERMILLION, ink
+from draftscope.visualizers.picture import (
+    cells,
+    data_url,
+    final_picture,
+    grid,
+    picture_of,
+    recorded_picture,
+    render_canvas,
+)
+from draftscope.visualizers.plot import add_once, plain, side_by_side
+from draftscope.visualizers.style import NEUTRAL, Look, fate_marker, translucent
+from draftscope.visualizers.wrapping import PER_ROW
 
 LETTERS: Final = 44
 """Letters on a line of a text."""

@@ -7,10 +7,10 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from visualizers.figure import DataFigure
-from visualizers.palette import CIVIDIS
-from visualizers.plot import plain
-from visualizers.style import DIVERGING
+from draftscope.visualizers.figure import DataFigure
+from draftscope.visualizers.palette import CIVIDIS
+from draftscope.visualizers.plot import plain
+from draftscope.visualizers.style import DIVERGING
 
 Cells: TypeAlias = Sequence[Sequence[float]]
 """Probability of every cell, by its index along x, then y."""

@@ -7,12 +7,12 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from analysis.hardware import DEVICES
-from analysis.speedup_model import MAX_DRAFTS, MeasuredSpeeds, SpeedupModel
-from analysis.tradeoffs import Tradeoff
-from visualizers.figure import DataFigure
-from visualizers.plot import add_level_line, axes, bars, curve, dots, plain, side_by_side
-from visualizers.style import NEUTRAL, Look, series
+from draftscope.analysis.hardware import DEVICES
+from draftscope.analysis.speedup_model import MAX_DRAFTS, MeasuredSpeeds, SpeedupModel
+from draftscope.analysis.tradeoffs import Tradeoff
+from draftscope.visualizers.figure import DataFigure
+from draftscope.visualizers.plot import add_level_line, axes, bars, curve, dots, plain, side_by_side
+from draftscope.visualizers.style import NEUTRAL, Look, series
 
 DRAFTS: Final = (*range(1, 17), 20, 24, 28, 32, 40, 48, 64, 96, 128)
 BATCHES: Final = tuple(2**power for power in range(11))

@@ -5,15 +5,15 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from analysis.stats import progress_curve
-from traces.replay import position_updates, state_after
-from traces.schema import FATES, Step, Trace
-from traces.video import frame_count, frame_names
-from visualizers.figure import MAX_FRAMES, Figure, Traces, panels_at
-from visualizers.palette import WHITE
-from visualizers.picture import cells, data_url, grid, recorded_picture, render_canvas
-from visualizers.plot import add_once, fate_mark
-from visualizers.style import NEUTRAL
+from draftscope.analysis.stats import progress_curve
+from draftscope.traces.replay import position_updates, state_after
+from draftscope.traces.schema import FATES, Step, Trace
+from draftscope.traces.video import frame_count, frame_names
+from draftscope.visualizers.figure import MAX_FRAMES, Figure, Traces, panels_at
+from draftscope.visualizers.palette import WHITE
+from draftscope.visualizers.picture import cells, data_url, grid, recorded_picture, render_canvas
+from draftscope.visualizers.plot import add_once, fate_mark
+from draftscope.visualizers.style import NEUTRAL
 
 HEIGHTS: Final = (640, 580, 480)
 """Pixels that a figure of one, two or more panels is high."""

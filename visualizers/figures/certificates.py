@@ -5,9 +5,9 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from analysis.certificates import Certificate
-from visualizers.figure import DataFigure
-from visualizers.plot import add_level_line, axes, bars, curve, dots, in_panel, plain, side_by_side
+from draftscope.analysis.certificates import Certificate
+from draftscope.visualizers.figure import DataFigure
+from draftscope.visualizers.plot import add_level_line, axes, bars, curve, dots, in_panel, plain, side_by_side
 
 _TEN: Final = log(10)
 _MAX_POINTS: Final = 400

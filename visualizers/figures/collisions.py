@@ -8,14 +8,14 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.seeds import over_runs
-from analysis.stats import agreement_by_position, agreements_of_ages, measured
-from traces.measures import MEASURES
-from traces.schema import Fate, Step, Trace
-from visualizers.figure import Figure, Traces, group_runs, with_count
-from visualizers.palette import BLACK, WHITE
-from visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, means, side_by_side, thin_ticks
-from visualizers.style import NEUTRAL, Look, hatched, series, translucent
+from draftscope.analysis.seeds import over_runs
+from draftscope.analysis.stats import agreement_by_position, agreements_of_ages, measured
+from draftscope.traces.measures import MEASURES
+from draftscope.traces.schema import Fate, Step, Trace
+from draftscope.visualizers.figure import Figure, Traces, group_runs, with_count
+from draftscope.visualizers.palette import BLACK, WHITE
+from draftscope.visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, means, side_by_side, thin_ticks
+from draftscope.visualizers.style import NEUTRAL, Look, hatched, series, translucent
 
 POSITIONS: Final = 6
 """Positions that are drawn one by one."""

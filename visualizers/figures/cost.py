@@ -8,15 +8,15 @@ from typing import Final
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.oracle import oracle_savings
-from analysis.run_report import run_reports
-from analysis.seeds import estimate, runs_by_seed, seconds, target_forwards
-from analysis.stats import latency_breakdown, progress_curve
-from traces.schema import Trace
-from visualizers.figure import MAX_GROUPS, Figure, Traces, group_runs, labels
-from visualizers.palette import BLUE, GREEN, VERMILLION
-from visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, side_by_side, step_curve
-from visualizers.style import NEUTRAL, Look, hatched
+from draftscope.analysis.oracle import oracle_savings
+from draftscope.analysis.run_report import run_reports
+from draftscope.analysis.seeds import estimate, runs_by_seed, seconds, target_forwards
+from draftscope.analysis.stats import latency_breakdown, progress_curve
+from draftscope.traces.schema import Trace
+from draftscope.visualizers.figure import MAX_GROUPS, Figure, Traces, group_runs, labels
+from draftscope.visualizers.palette import BLUE, GREEN, VERMILLION
+from draftscope.visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, side_by_side, step_curve
+from draftscope.visualizers.style import NEUTRAL, Look, hatched
 
 STAGES: Final = {
     "prepare": "Prepare: drafts, masks, cache",

@@ -2,10 +2,10 @@
 
 import plotly.graph_objects as go
 
-from analysis.block_stats import agreement_by_denoising_step
-from analysis.seeds import Estimate
-from visualizers.figure import Figure, Traces, group_runs, with_count
-from visualizers.plot import axes, curve, error_bars, in_panel, side_by_side
+from draftscope.analysis.block_stats import agreement_by_denoising_step
+from draftscope.analysis.seeds import Estimate
+from draftscope.visualizers.figure import Figure, Traces, group_runs, with_count
+from draftscope.visualizers.plot import axes, curve, error_bars, in_panel, side_by_side
 
 
 @Figure(

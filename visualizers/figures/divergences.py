@@ -4,9 +4,9 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from analysis.divergences import Divergence
-from visualizers.figure import DataFigure
-from visualizers.plot import axes, curve, dots, plain
+from draftscope.analysis.divergences import Divergence
+from draftscope.visualizers.figure import DataFigure
+from draftscope.visualizers.plot import axes, curve, dots, plain
 
 _MAX_POINTS: Final = 400
 _KINDS: Final = {"tie": "within rounding", "unclear": "unclear", "bug": "more than rounding"}

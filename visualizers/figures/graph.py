@@ -6,14 +6,14 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from analysis.prediction import MECHANISMS, STAGES, contributions, forecasts, foresight
-from traces.replay import CanvasState, state_after
-from traces.schema import Fate, Node, Step, Token, Trace
-from traces.words import canvas_texts, words
-from visualizers.figure import Figure, Traces, panels_at, select_pass
-from visualizers.palette import BLUE
-from visualizers.plot import axes, curve, error_bars, in_panel, plain, side_by_side
-from visualizers.style import NEUTRAL, Look, fate_color, series
+from draftscope.analysis.prediction import MECHANISMS, STAGES, contributions, forecasts, foresight
+from draftscope.traces.replay import CanvasState, state_after
+from draftscope.traces.schema import Fate, Node, Step, Token, Trace
+from draftscope.traces.words import canvas_texts, words
+from draftscope.visualizers.figure import Figure, Traces, panels_at, select_pass
+from draftscope.visualizers.palette import BLUE
+from draftscope.visualizers.plot import axes, curve, error_bars, in_panel, plain, side_by_side
+from draftscope.visualizers.style import NEUTRAL, Look, fate_color, series
 
 LOOKS: Final = {"kept": ("star", BLUE), "accepted": ("circle", BLUE), "rejected": ("x-open", NEUTRAL)}
 """Outcome of a node -> symbol and colour."""

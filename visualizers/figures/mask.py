@@ -6,11 +6,11 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.schema import Mask, Trace
-from visualizers.figure import Figure, Traces, panels_at, select_pass
-from visualizers.palette import BLUE
-from visualizers.plot import plain, thin_ticks
-from visualizers.style import NEUTRAL, Look, discrete_colorscale, translucent
+from draftscope.traces.schema import Mask, Trace
+from draftscope.visualizers.figure import Figure, Traces, panels_at, select_pass
+from draftscope.visualizers.palette import BLUE
+from draftscope.visualizers.plot import plain, thin_ticks
+from draftscope.visualizers.style import NEUTRAL, Look, discrete_colorscale, translucent
 
 MAX_LABELS: Final = 36
 """Labels along one axis of a panel; beyond that, every few are written."""

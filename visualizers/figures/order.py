@@ -5,13 +5,23 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from analysis.block_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
-from analysis.seeds import Estimate, over_runs
-from traces.replay import position_updates
-from traces.schema import FATES, Fate, Trace
-from visualizers.figure import Figure, Traces, group_runs, labels, with_count
-from visualizers.plot import add_level_line, add_once, axes, curve, error_bars, fate_mark, in_panel, means, side_by_side
-from visualizers.style import NEUTRAL, Look, series
+from draftscope.analysis.block_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
+from draftscope.analysis.seeds import Estimate, over_runs
+from draftscope.traces.replay import position_updates
+from draftscope.traces.schema import FATES, Fate, Trace
+from draftscope.visualizers.figure import Figure, Traces, group_runs, labels, with_count
+from draftscope.visualizers.plot import (
+    add_level_line,
+    add_once,
+    axes,
+    curve,
+    error_bars,
+    fate_mark,
+    in_panel,
+    means,
+    side_by_side,
+)
+from draftscope.visualizers.style import NEUTRAL, Look, series
 
 REACHES: Final = (1, 2, 3, 4)
 """Values of k."""

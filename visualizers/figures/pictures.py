@@ -9,11 +9,11 @@ from typing import Final
 import plotly.graph_objects as go
 from PIL import Image
 
-from traces.schema import Trace
-from traces.stats import draft_forwards
-from visualizers.figure import Figure, Traces, group_runs
-from visualizers.picture import PictureError, data_url, final_picture, picture_of
-from visualizers.plot import plain
+from draftscope.traces.schema import Trace
+from draftscope.traces.stats import draft_forwards
+from draftscope.visualizers.figure import Figure, Traces, group_runs
+from draftscope.visualizers.picture import PictureError, data_url, final_picture, picture_of
+from draftscope.visualizers.plot import plain
 
 MAX_ROWS, MAX_COLUMNS = 6, 6
 _KINDS: Final = {"image": "pictures", "video": "clips", "text": "texts"}

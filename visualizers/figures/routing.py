@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from analysis.block_stats import RouterDecision, estimator_errors, router_decisions
-from traces.measures import MEASURES
-from visualizers.figure import Figure, Traces, group_runs, labels
-from visualizers.palette import BLUE, VERMILLION
-from visualizers.plot import add_once, axes, dots, side_by_side
-from visualizers.style import NEUTRAL, Look, translucent
+from draftscope.analysis.block_stats import RouterDecision, estimator_errors, router_decisions
+from draftscope.traces.measures import MEASURES
+from draftscope.visualizers.figure import Figure, Traces, group_runs, labels
+from draftscope.visualizers.palette import BLUE, VERMILLION
+from draftscope.visualizers.plot import add_once, axes, dots, side_by_side
+from draftscope.visualizers.style import NEUTRAL, Look, translucent
 
 LOWEST: Final = -0.9
 """Vertical position of the decision, below the drafts."""

@@ -7,13 +7,13 @@ from typing import Any, Final, NamedTuple
 
 import plotly.graph_objects as go
 
-from analysis.groups import SPEEDS, Group, baseline_of, canonical, gathered, speeds, varied
-from analysis.results import ResultRow, SweepError
-from analysis.tradeoffs import on_frontier
-from visualizers.figure import FigureText, with_title
-from visualizers.label_layout import arrange_labels
-from visualizers.plot import add_level_line, axes, curve, in_panel, plain, side_by_side
-from visualizers.style import NEUTRAL, Look, series, themed, translucent
+from draftscope.analysis.groups import SPEEDS, Group, baseline_of, canonical, gathered, speeds, varied
+from draftscope.analysis.results import ResultRow, SweepError
+from draftscope.analysis.tradeoffs import on_frontier
+from draftscope.visualizers.figure import FigureText, with_title
+from draftscope.visualizers.label_layout import arrange_labels
+from draftscope.visualizers.plot import add_level_line, axes, curve, in_panel, plain, side_by_side
+from draftscope.visualizers.style import NEUTRAL, Look, series, themed, translucent
 
 MAX_CURVES: Final = 12
 
@@ -22,7 +22,7 @@ class SweepView(NamedTuple):
     """Choices of the reader of a sweep."""
 
     speed: str = "tokens-per-forward"
-    """A name of `analysis.groups.SPEEDS`."""
+    """A name of `draftscope.analysis.groups.SPEEDS`."""
     baseline: str | None = None
     """Label or method of the group that speed-ups are relative to; it is drawn as a star."""
     setting: str | None = None

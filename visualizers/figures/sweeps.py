@@ -8,13 +8,23 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from analysis.stats import mean_difference, token_difference
-from traces.schema import Trace
-from traces.stats import evaluated_drafts
-from visualizers.figure import MAX_GROUPS, Figure, Traces, group_runs, with_count
-from visualizers.figures.verification import judged
-from visualizers.plot import add_level_line, axes, curve, dots, error_bars, in_panel, means, plain, side_by_side
-from visualizers.style import NEUTRAL, Look, series
+from draftscope.analysis.stats import mean_difference, token_difference
+from draftscope.traces.schema import Trace
+from draftscope.traces.stats import evaluated_drafts
+from draftscope.visualizers.figure import MAX_GROUPS, Figure, Traces, group_runs, with_count
+from draftscope.visualizers.figures.verification import judged
+from draftscope.visualizers.plot import (
+    add_level_line,
+    axes,
+    curve,
+    dots,
+    error_bars,
+    in_panel,
+    means,
+    plain,
+    side_by_side,
+)
+from draftscope.visualizers.style import NEUTRAL, Look, series
 
 MIN_RUNS: Final = 3
 DISTANCES: Final = (1, 2, 3)

@@ -5,11 +5,11 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from analysis.break_even import tokens_of
-from traces.schema import Fate
-from traces.stats import cost
-from visualizers.figure import Figure, Traces, group_runs
-from visualizers.plot import axes, curve, dots
+from draftscope.analysis.break_even import tokens_of
+from draftscope.traces.schema import Fate
+from draftscope.traces.stats import cost
+from draftscope.visualizers.figure import Figure, Traces, group_runs
+from draftscope.visualizers.plot import axes, curve, dots
 
 MAX_DRAFTS: Final = 16
 

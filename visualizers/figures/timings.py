@@ -6,11 +6,21 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from analysis.break_even import acceptance_for
-from analysis.timings import Timing, Timings, Windows, read_timings, read_windows
-from visualizers.figure import FileFigure
-from visualizers.plot import add_level_line, axes, bars, curve, dots, error_bars, in_panel, plain, side_by_side
-from visualizers.style import Look, series
+from draftscope.analysis.break_even import acceptance_for
+from draftscope.analysis.timings import Timing, Timings, Windows, read_timings, read_windows
+from draftscope.visualizers.figure import FileFigure
+from draftscope.visualizers.plot import (
+    add_level_line,
+    axes,
+    bars,
+    curve,
+    dots,
+    error_bars,
+    in_panel,
+    plain,
+    side_by_side,
+)
+from draftscope.visualizers.style import Look, series
 
 PARTS: Final = {
     "share_draft": "draft's network",

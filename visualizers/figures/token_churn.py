@@ -5,13 +5,13 @@ from typing import Final
 import numpy as np
 import plotly.graph_objects as go
 
-from traces.replay import canvas_size, position_updates
-from traces.schema import FATES, Trace
-from traces.video import frame_ends
-from visualizers.figure import MAX_FRAMES, Figure, Traces, labels
-from visualizers.palette import BLACK, REJECTED, WHITE
-from visualizers.plot import side_by_side
-from visualizers.style import NEUTRAL, Look, discrete_colorscale, fate_color
+from draftscope.traces.replay import canvas_size, position_updates
+from draftscope.traces.schema import FATES, Trace
+from draftscope.traces.video import frame_ends
+from draftscope.visualizers.figure import MAX_FRAMES, Figure, Traces, labels
+from draftscope.visualizers.palette import BLACK, REJECTED, WHITE
+from draftscope.visualizers.plot import side_by_side
+from draftscope.visualizers.style import NEUTRAL, Look, discrete_colorscale, fate_color
 
 FATE_ORDER: Final = tuple(FATES)
 CROSS_ROOM: Final = 860

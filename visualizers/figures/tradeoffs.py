@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from analysis.tradeoffs import Tradeoff, frontier
-from visualizers.figure import DataFigure
-from visualizers.label_layout import Box, arrange_labels
-from visualizers.plot import dots, plain
-from visualizers.style import NEUTRAL, Look, series, translucent
+from draftscope.analysis.tradeoffs import Tradeoff, frontier
+from draftscope.visualizers.figure import DataFigure
+from draftscope.visualizers.label_layout import Box, arrange_labels
+from draftscope.visualizers.plot import dots, plain
+from draftscope.visualizers.style import NEUTRAL, Look, series, translucent
 
 LOWEST: Final = -25.0
 """Percentage points of loss beyond which a point is named in words, not drawn."""

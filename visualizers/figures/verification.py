@@ -7,13 +7,22 @@ from typing import Final, NamedTuple
 
 import plotly.graph_objects as go
 
-from analysis.block_stats import by_draft_step
-from analysis.seeds import estimate
-from traces.measures import MEASURES
-from traces.schema import Fate, PathPair, Trace
-from visualizers.figure import Figure, Traces, group_runs, labels, panels_at, with_count
-from visualizers.plot import add_level_line, axes, curve, dots, error_bars, in_panel, side_by_side, step_curve
-from visualizers.style import NEUTRAL, Look, fate_marker, series
+from draftscope.analysis.block_stats import by_draft_step
+from draftscope.analysis.seeds import estimate
+from draftscope.traces.measures import MEASURES
+from draftscope.traces.schema import Fate, PathPair, Trace
+from draftscope.visualizers.figure import Figure, Traces, group_runs, labels, panels_at, with_count
+from draftscope.visualizers.plot import (
+    add_level_line,
+    axes,
+    curve,
+    dots,
+    error_bars,
+    in_panel,
+    side_by_side,
+    step_curve,
+)
+from draftscope.visualizers.style import NEUTRAL, Look, fate_marker, series
 
 HIGHEST, LOWEST = 10.0, -30.0
 """Nats; ratios beyond are drawn at the edge."""

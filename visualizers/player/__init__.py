@@ -11,13 +11,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from analysis.hardware import presets
-from traces.labels import NAMES
-from traces.measures import MEASURES
-from traces.replay import PENDING
-from traces.schema import FATES
-from traces.setting_names import METHODS_WITH_RENAMED_SETTINGS, RENAMED_SETTINGS
-from visualizers.palette import DARK, LIGHT, MARKS, ink
+from draftscope.analysis.hardware import presets
+from draftscope.traces.labels import NAMES
+from draftscope.traces.measures import MEASURES
+from draftscope.traces.replay import PENDING
+from draftscope.traces.schema import FATES
+from draftscope.traces.setting_names import METHODS_WITH_RENAMED_SETTINGS, RENAMED_SETTINGS
+from draftscope.visualizers.palette import DARK, LIGHT, MARKS, ink
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from engines.models.bundled import tally
-from engines.models.bundled.prompts import SCENES, THINGS
-from engines.models.model_info import ModelInfo
-from engines.protocol import Family
-from traces.schema import ModelCard
+from draftscope.engines.models.bundled import tally
+from draftscope.engines.models.bundled.prompts import SCENES, THINGS
+from draftscope.engines.models.model_info import ModelInfo
+from draftscope.engines.protocol import Family
+from draftscope.traces.schema import ModelCard
 
 _SHIPS: Final = "nothing: weights ship in assets/models"
 _DRAWS: Final = (_SHIPS, "an owl in the forest", f"Say one of {len(THINGS)} things in one of {len(SCENES)} scenes.")
@@ -40,13 +40,13 @@ _BLOCKS: Final[tuple[Family, ...]] = ("diffusion-lm", "discrete-ar")
 _FULL: Final[tuple[Family, ...]] = ("diffusion-lm",)
 
 OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
-    "engines.models.bundled.image": (
+    "draftscope.engines.models.bundled.image": (
         ModelInfo(
             "studio-image", "Studio image model, 96x96", _CODES, *_DRAWS, "studio-image-draft", form_defaults=_NAMED
         ),
         ModelInfo("studio-image-draft", "Studio image model, small drafter", _CODES, *_DRAWS, form_defaults=_NAMED),
     ),
-    "engines.models.bundled.video": (
+    "draftscope.engines.models.bundled.video": (
         ModelInfo(
             "studio-video",
             "Studio video model, 9 frames of 96x96",
@@ -58,11 +58,11 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
             clips=True,
         ),
     ),
-    "engines.models.toys.toy_raster": (
+    "draftscope.engines.models.toys.toy_raster": (
         ModelInfo("toy-raster", "Toy raster, 16x16 grey levels", _CODES, *_TOY, "toy-raster-small"),
         ModelInfo("toy-raster-small", "Toy raster, small model", _CODES, *_TOY),
     ),
-    "engines.models.bundled.patch": (
+    "draftscope.engines.models.bundled.patch": (
         ModelInfo(
             "patch-target",
             "Studio patch model, 96x96",
@@ -82,18 +82,18 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
             form_defaults=(*PATCHES, ("tokens_per_step", 8)),
         ),
     ),
-    "engines.models.toys.toy_field": (
+    "draftscope.engines.models.toys.toy_field": (
         ModelInfo("toy-field", "Toy field, 12x12 colours", _VECTORS, *_TOY, "toy-field-small"),
         ModelInfo("toy-field-small", "Toy field, small model", _VECTORS, *_TOY),
     ),
-    "engines.models.bundled.language": (
+    "draftscope.engines.models.bundled.language": (
         ModelInfo("tally-target", "Tally, many right wordings", _BLOCKS, *_COUNTS, "tally-draft", form_defaults=_TALLY),
         ModelInfo("tally-draft", "Tally, small", _BLOCKS, *_COUNTS, form_defaults=_STORY),
         ModelInfo("tally-full", "Tally, small and bidirectional", _FULL, *_COUNTS, form_defaults=_STORY),
         ModelInfo("text-target", "Studio language model", _BLOCKS, *_SOLVES, "text-draft", form_defaults=_LARGE_BLOCKS),
         ModelInfo("text-draft", "Studio language model, small", _BLOCKS, *_SOLVES, form_defaults=_LARGE_BLOCKS),
     ),
-    "engines.models.bundled.smollm2_block": (
+    "draftscope.engines.models.bundled.smollm2_block": (
         ModelInfo(
             "smollm2-block",
             "SmolLM2 135M Instruct in blocks",

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from typing_extensions import override
 
-from engines.models.bundled.catalog import card_of
-from engines.models.bundled.image_networks import (
+from draftscope.engines.models.bundled.catalog import card_of
+from draftscope.engines.models.bundled.image_networks import (
     CODES,
     DRAFTER,
     GRID,
@@ -22,14 +22,14 @@ from engines.models.bundled.image_networks import (
     TransformerSize,
     condition_ids,
 )
-from engines.models.bundled.manifest import READS, entry_of, verify
-from engines.models.bundled.prompts import Prompt, parse_prompt
-from engines.models.checkpoints.images.image_model import Ids, PictureModel
-from engines.models.fast_decoder import lean
-from engines.models.image_rendering import ImageLimits, as_uri
-from engines.models.sessions.image import PictureShape
-from engines.paths import ASSETS
-from traces.schema import Legend, ModelCard, Patches, Token
+from draftscope.engines.models.bundled.manifest import READS, entry_of, verify
+from draftscope.engines.models.bundled.prompts import Prompt, parse_prompt
+from draftscope.engines.models.checkpoints.images.image_model import Ids, PictureModel
+from draftscope.engines.models.fast_decoder import lean
+from draftscope.engines.models.image_rendering import ImageLimits, as_uri
+from draftscope.engines.models.sessions.image import PictureShape
+from draftscope.engines.paths import ASSETS
+from draftscope.traces.schema import Legend, ModelCard, Patches, Token
 
 ID: Final = "studio-image"
 FOLDER: Final = ASSETS / "models"

@@ -9,9 +9,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3Model
 
-from engines.models.bundled.prompts import SCENES, THINGS
-from engines.models.torch_model import hidden_states
-from engines.models.transformers_api import Cache
+from draftscope.engines.models.bundled.prompts import SCENES, THINGS
+from draftscope.engines.models.torch_model import hidden_states
+from draftscope.engines.models.transformers_api import Cache
 
 SIZE: Final = 96
 PATCH: Final = 8

@@ -8,13 +8,13 @@ import torch
 from tokenizers import Tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from engines.models.bundled import tally
-from engines.models.bundled.image import FOLDER
-from engines.models.bundled.manifest import READS, entry_of, verify
-from engines.models.checkpoint_files import CONFIG, CheckpointDir
-from engines.models.checkpoints.build import native_network
-from engines.models.diffusion_lm import DiffusionLM, Traits
-from traces.schema import ModelCard
+from draftscope.engines.models.bundled import tally
+from draftscope.engines.models.bundled.image import FOLDER
+from draftscope.engines.models.bundled.manifest import READS, entry_of, verify
+from draftscope.engines.models.checkpoint_files import CONFIG, CheckpointDir
+from draftscope.engines.models.checkpoints.build import native_network
+from draftscope.engines.models.diffusion_lm import DiffusionLM, Traits
+from draftscope.traces.schema import ModelCard
 
 MASK, END, PAD = "<mask>", "<end>", "<pad>"
 _SIZES: Final = (1, 2, 4, 8, 16, 32)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from engines.models.checkpoint_files import CheckpointDir, sha256
-from engines.models.errors import ModelError
-from engines.paths import REMEDY
+from draftscope.engines.models.checkpoint_files import CheckpointDir, sha256
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.paths import REMEDY
 
 MANIFEST: Final = "MANIFEST.json"
 READS: Final = "reads"

@@ -12,20 +12,27 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from typing_extensions import override
 
-from engines.continuous.denoising import ContinuousTask
-from engines.models.bundled.image import load_weights
-from engines.models.bundled.image_networks import CONDITIONS, GRID, Tokenizer, TransformerSize, backbone, condition_ids
-from engines.models.bundled.prompts import parse_prompt
-from engines.models.checkpoints.images.image_model import LatentPictures
-from engines.models.fast_decoder import lean
-from engines.models.heads import DiffusionHead, MixtureHead, ResidualHead
-from engines.models.image_rendering import ImageLimits
-from engines.models.sessions.bidirectional import StackedRows
-from engines.models.sessions.causal import CausalSession
-from engines.models.sessions.denoising import Backbone, ContinuousSession, Head
-from engines.models.torch_model import count_parameters, hidden_states
-from engines.models.transformers_api import Cache
-from traces.schema import Canvas, ModelCard
+from draftscope.engines.continuous.denoising import ContinuousTask
+from draftscope.engines.models.bundled.image import load_weights
+from draftscope.engines.models.bundled.image_networks import (
+    CONDITIONS,
+    GRID,
+    Tokenizer,
+    TransformerSize,
+    backbone,
+    condition_ids,
+)
+from draftscope.engines.models.bundled.prompts import parse_prompt
+from draftscope.engines.models.checkpoints.images.image_model import LatentPictures
+from draftscope.engines.models.fast_decoder import lean
+from draftscope.engines.models.heads import DiffusionHead, MixtureHead, ResidualHead
+from draftscope.engines.models.image_rendering import ImageLimits
+from draftscope.engines.models.sessions.bidirectional import StackedRows
+from draftscope.engines.models.sessions.causal import CausalSession
+from draftscope.engines.models.sessions.denoising import Backbone, ContinuousSession, Head
+from draftscope.engines.models.torch_model import count_parameters, hidden_states
+from draftscope.engines.models.transformers_api import Cache
+from draftscope.traces.schema import Canvas, ModelCard
 
 WIDTH: Final = 8
 """Components of a token."""

@@ -13,15 +13,15 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from engines.models import loading
-from engines.models.block_adapter import BlockAdapter, BlockLM
-from engines.models.bundled.catalog import card_of
-from engines.models.bundled.manifest import entry_of, verify
-from engines.models.checkpoint_files import sha256
-from engines.models.checkpoints.causal_lm import CausalCheckpoint
-from engines.models.download import download_dir
-from engines.models.errors import ModelError, ModelWarning
-from engines.paths import ASSETS
+from draftscope.engines.models import loading
+from draftscope.engines.models.block_adapter import BlockAdapter, BlockLM
+from draftscope.engines.models.bundled.catalog import card_of
+from draftscope.engines.models.bundled.manifest import entry_of, verify
+from draftscope.engines.models.checkpoint_files import sha256
+from draftscope.engines.models.checkpoints.causal_lm import CausalCheckpoint
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.models.errors import ModelError, ModelWarning
+from draftscope.engines.paths import ASSETS
 
 BASE: Final = "smollm2"
 _FOLDER: Final = ASSETS / "models"

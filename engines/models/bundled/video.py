@@ -12,19 +12,19 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from typing_extensions import override
 
-from engines.models.bundled.catalog import card_of
-from engines.models.bundled.image import FOLDER, load_weights
-from engines.models.bundled.image_networks import CODES, GRID, PATCH, Tokenizer, TransformerSize, backbone
-from engines.models.bundled.manifest import entry_of, verify
-from engines.models.bundled.prompts import Prompt
-from engines.models.checkpoints.images.video_model import ClipModel, ClipShape, unpack
-from engines.models.fast_decoder import lean
-from engines.models.image_rendering import ImageLimits
-from engines.models.torch_model import hidden_states
-from engines.models.transformers_api import Cache
-from engines.settings import ConfigError
-from traces.files import ROOT
-from traces.schema import ModelCard
+from draftscope.engines.models.bundled.catalog import card_of
+from draftscope.engines.models.bundled.image import FOLDER, load_weights
+from draftscope.engines.models.bundled.image_networks import CODES, GRID, PATCH, Tokenizer, TransformerSize, backbone
+from draftscope.engines.models.bundled.manifest import entry_of, verify
+from draftscope.engines.models.bundled.prompts import Prompt
+from draftscope.engines.models.checkpoints.images.video_model import ClipModel, ClipShape, unpack
+from draftscope.engines.models.fast_decoder import lean
+from draftscope.engines.models.image_rendering import ImageLimits
+from draftscope.engines.models.torch_model import hidden_states
+from draftscope.engines.models.transformers_api import Cache
+from draftscope.engines.settings import ConfigError
+from draftscope.traces.files import ROOT
+from draftscope.traces.schema import ModelCard
 
 FRAMES: Final = 9
 GIVEN_FRAMES: Final = 2

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from transformers.utils import is_accelerate_available, logging
 
-from engines.models.checkpoint_files import CheckpointDir, other_hashes, weight_hashes
-from engines.models.checkpoints.families import published_as
-from engines.models.devices import parse_devices
-from engines.models.memory import free_bytes
-from traces.schema import ModelCard
+from draftscope.engines.models.checkpoint_files import CheckpointDir, other_hashes, weight_hashes
+from draftscope.engines.models.checkpoints.families import published_as
+from draftscope.engines.models.devices import parse_devices
+from draftscope.engines.models.memory import free_bytes
+from draftscope.traces.schema import ModelCard
 
 Network = TypeVar("Network", bound=nn.Module)
 State = Mapping[str, Tensor]

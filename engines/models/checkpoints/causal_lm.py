@@ -18,11 +18,11 @@ from torch import Tensor
 from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, GenerationConfig
 from typing_extensions import override
 
-from engines.ar.probs_request import ProbsRequest
-from engines.models.chat import ChatOptions, RenderedPrompt, check_guidance, check_length
-from engines.models.checkpoint_files import GENERATION, LARGEST, CheckpointDir
-from engines.models.checkpoints.build import built_network, card_of, meta_network
-from engines.models.checkpoints.causal_network import (
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.models.chat import ChatOptions, RenderedPrompt, check_guidance, check_length
+from draftscope.engines.models.checkpoint_files import GENERATION, LARGEST, CheckpointDir
+from draftscope.engines.models.checkpoints.build import built_network, card_of, meta_network
+from draftscope.engines.models.checkpoints.causal_network import (
     NetworkTraits,
     check_network,
     ends_of,
@@ -31,20 +31,20 @@ from engines.models.checkpoints.causal_network import (
     new_cache,
     traits_of,
 )
-from engines.models.checkpoints.families import type_of
-from engines.models.devices import parse_devices
-from engines.models.errors import ModelWarning
-from engines.models.fast_decoder import LeanCausalLM, is_supported
-from engines.models.memory import MemoryRequirement, cached_numbers, check_cache
-from engines.models.sessions.causal import SlotCache
-from engines.models.sessions.discrete import DiscreteSession
-from engines.models.token_texts import token_text
-from engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer, special_tokens
-from engines.models.torch_model import Networked, count_parameters
-from engines.models.vocabularies import check_vocabularies
-from engines.protocol import Family, Model, Task
-from engines.sampling.distributions import GuidedSampling
-from traces.schema import Canvas, Legend, ModelCard, Output
+from draftscope.engines.models.checkpoints.families import type_of
+from draftscope.engines.models.devices import parse_devices
+from draftscope.engines.models.errors import ModelWarning
+from draftscope.engines.models.fast_decoder import LeanCausalLM, is_supported
+from draftscope.engines.models.memory import MemoryRequirement, cached_numbers, check_cache
+from draftscope.engines.models.sessions.causal import SlotCache
+from draftscope.engines.models.sessions.discrete import DiscreteSession
+from draftscope.engines.models.token_texts import token_text
+from draftscope.engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer, special_tokens
+from draftscope.engines.models.torch_model import Networked, count_parameters
+from draftscope.engines.models.vocabularies import check_vocabularies
+from draftscope.engines.protocol import Family, Model, Task
+from draftscope.engines.sampling.distributions import GuidedSampling
+from draftscope.traces.schema import Canvas, Legend, ModelCard, Output
 
 
 @dataclass(frozen=True, slots=True)

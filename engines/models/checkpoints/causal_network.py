@@ -16,14 +16,14 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import DynamicCache
 
-from engines.models.transformers_api import (
+from draftscope.engines.models.transformers_api import (
     DummyLayer,
     DynamicLayer,
     DynamicSlidingWindowLayer,
     cache_argument,
     is_stateful,
 )
-from engines.settings import format_value
+from draftscope.engines.settings import format_value
 
 _HALF: Final = 4
 """Tokens after which two texts of the test differ."""

@@ -20,10 +20,10 @@ from huggingface_hub import save_torch_state_dict
 from safetensors import SafetensorError
 from torch import Tensor
 
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.build import State
-from engines.models.errors import ModelError
-from engines.settings import ConfigError, format_value
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.build import State
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.settings import ConfigError, format_value
 
 KINDS: Final = {
     "lumina-mgpt": "images.chameleon",
@@ -88,7 +88,8 @@ def convert(request: Request, target: Path, report: Callable[[str], None] = lamb
         raise ConfigError(f"KIND: {format_value(request.kind)} is none; use {', '.join(KINDS)}.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ModelError(f"{target}: is not an empty folder. Name a new one for the converted checkpoint.")
-    converted: Converted = import_module(f"engines.models.checkpoints.{KINDS[request.kind]}").convert(request)
+    module = import_module(f"draftscope.engines.models.checkpoints.{KINDS[request.kind]}")
+    converted: Converted = module.convert(request)
     for name, state in converted.weights.items():
         (target / name).mkdir(parents=True, exist_ok=True)
         for written in _write(state, target / name):

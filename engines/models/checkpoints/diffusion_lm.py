@@ -15,13 +15,20 @@ import torch
 from tokenizers import AddedToken, Tokenizer
 from transformers import Glm4MoeForCausalLM, LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints import bd3lm
-from engines.models.checkpoints.build import State, card_of, native_config, native_network, parameters, renamed
-from engines.models.devices import parse_devices
-from engines.models.diffusion_lm import DiffusionLM, Traits
-from engines.models.memory import MemoryRequirement, cached_numbers
-from engines.models.tokenizer_files import (
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints import bd3lm
+from draftscope.engines.models.checkpoints.build import (
+    State,
+    card_of,
+    native_config,
+    native_network,
+    parameters,
+    renamed,
+)
+from draftscope.engines.models.devices import parse_devices
+from draftscope.engines.models.diffusion_lm import DiffusionLM, Traits
+from draftscope.engines.models.memory import MemoryRequirement, cached_numbers
+from draftscope.engines.models.tokenizer_files import (
     QWEN_CHAT,
     ChatForm,
     has_chat_template,
@@ -30,7 +37,7 @@ from engines.models.tokenizer_files import (
     size_of,
     token_id,
 )
-from engines.settings import format_value
+from draftscope.engines.settings import format_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,12 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.build import on_meta
-from engines.models.checkpoints.causal_lm import is_causal
-from engines.models.errors import ModelError
-from engines.models.transformers_api import gguf_reader
-from engines.paths import cache_dir
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.build import on_meta
+from draftscope.engines.models.checkpoints.causal_lm import is_causal
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.transformers_api import gguf_reader
+from draftscope.engines.paths import cache_dir
 
 
 def converted(source: CheckpointDir, file: Path | None = None) -> CheckpointDir:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from engines.continuous.path_request import PathRequest
+from draftscope.engines.continuous.path_request import PathRequest
 
 
 class StackedRows:

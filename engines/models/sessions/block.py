@@ -15,15 +15,15 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
-from engines.ar.probs_request import ProbsRequest
-from engines.diffusion_lm.block_request import BlockRequest
-from engines.diffusion_lm.masks import block_causal, verifier
-from engines.models.sessions.causal import CacheLayer, assign_rows
-from engines.models.sessions.discrete import DiscreteSession
-from engines.models.transformers_api import Cache
-from engines.protocol import ForwardResult, StageCallback
-from engines.sampling.distributions import Sampling
-from engines.transfer import to_device
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.diffusion_lm.block_request import BlockRequest
+from draftscope.engines.diffusion_lm.masks import block_causal, verifier
+from draftscope.engines.models.sessions.causal import CacheLayer, assign_rows
+from draftscope.engines.models.sessions.discrete import DiscreteSession
+from draftscope.engines.models.transformers_api import Cache
+from draftscope.engines.protocol import ForwardResult, StageCallback
+from draftscope.engines.sampling.distributions import Sampling
+from draftscope.engines.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from typing_extensions import override
 
-from engines.ar.probs_request import ProbsRequest
-from engines.continuous.path_request import PathRequest
-from engines.models.sessions.discrete import DiscreteSession
-from engines.models.transformers_api import Cache, DynamicLayer
-from engines.transfer import to_device
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.continuous.path_request import PathRequest
+from draftscope.engines.models.sessions.discrete import DiscreteSession
+from draftscope.engines.models.transformers_api import Cache, DynamicLayer
+from draftscope.engines.transfer import to_device
 
 
 class CacheLayer(DynamicLayer):  # type: ignore[misc]

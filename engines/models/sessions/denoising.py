@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.continuous.denoising import (
+from draftscope.engines.continuous.denoising import (
     ConditionedDenoiser,
     ContinuousSampling,
     Denoiser,
@@ -19,9 +19,9 @@ from engines.continuous.denoising import (
     path_distributions,
     resume_denoising,
 )
-from engines.continuous.gaussian_bridges import make_bridge
-from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import (
+from draftscope.engines.continuous.gaussian_bridges import make_bridge
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.continuous.path_request import (
     DenoiseRequest,
     DenoiseResult,
     PathContinuation,
@@ -30,7 +30,7 @@ from engines.continuous.path_request import (
     PathVerification,
     Steer,
 )
-from engines.protocol import ForwardResult, StageCallback
+from draftscope.engines.protocol import ForwardResult, StageCallback
 
 
 @runtime_checkable

@@ -7,8 +7,8 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.protocol import ForwardResult, StageCallback
-from engines.sampling.distributions import Sampling, to_probs
+from draftscope.engines.protocol import ForwardResult, StageCallback
+from draftscope.engines.sampling.distributions import Sampling, to_probs
 
 
 class DiscreteSession(ABC):

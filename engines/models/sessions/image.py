@@ -17,9 +17,9 @@ from jaxtyping import Int
 from torch import Tensor
 from typing_extensions import override
 
-from engines.ar.probs_request import ProbsRequest
-from engines.models.sessions.causal import CausalSession
-from engines.transfer import to_device
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.models.sessions.causal import CausalSession
+from draftscope.engines.transfer import to_device
 
 Prompts = Sequence[Sequence[int]]
 """Ids of a sequence's prompts: the conditional one, and with guidance the unconditional one."""

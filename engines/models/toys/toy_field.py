@@ -15,15 +15,15 @@ from jaxtyping import Float
 from torch import Tensor
 from typing_extensions import override
 
-from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, variance_output
-from engines.continuous.path_request import PathRequest
-from engines.models.bundled.catalog import card_of
-from engines.models.image_rendering import ImageLimits, RendersImages
-from engines.models.sessions.denoising import ContinuousSession, Head
-from engines.models.sessions.discrete import DiscreteSession
-from engines.models.toys.toy_raster import SMALL, TARGET, Weights, refuse_prompt
-from engines.protocol import Family
-from traces.schema import Canvas, Token
+from draftscope.engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, variance_output
+from draftscope.engines.continuous.path_request import PathRequest
+from draftscope.engines.models.bundled.catalog import card_of
+from draftscope.engines.models.image_rendering import ImageLimits, RendersImages
+from draftscope.engines.models.sessions.denoising import ContinuousSession, Head
+from draftscope.engines.models.sessions.discrete import DiscreteSession
+from draftscope.engines.models.toys.toy_raster import SMALL, TARGET, Weights, refuse_prompt
+from draftscope.engines.protocol import Family
+from draftscope.traces.schema import Canvas, Token
 
 ID: Final = "toy-field"
 SIDE: Final = 12

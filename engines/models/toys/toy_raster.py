@@ -14,13 +14,13 @@ from PIL import Image
 from torch import Tensor
 from typing_extensions import override
 
-from engines.ar.probs_request import ProbsRequest
-from engines.models.bundled.catalog import card_of
-from engines.models.image_rendering import as_uri
-from engines.models.sessions.discrete import DiscreteSession
-from engines.protocol import Family, Task
-from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Legend, Output, Tiles
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.models.bundled.catalog import card_of
+from draftscope.engines.models.image_rendering import as_uri
+from draftscope.engines.models.sessions.discrete import DiscreteSession
+from draftscope.engines.protocol import Family, Task
+from draftscope.engines.sampling.distributions import Sampling
+from draftscope.traces.schema import Canvas, Legend, Output, Tiles
 
 ID: Final = "toy-raster"
 SIDE: Final = 16

@@ -11,15 +11,15 @@ from support import handmade
 from support.hostile import HOSTILE, written
 from support.player_page import go, harness, pixels, plain, push, settle, show, snapshot, start
 
-from analysis.hardware import predict, read_machine
-from analysis.run_report import RunReport
 from benchmarks._toy_runs import decode_toy_raster, jacobi, ordinary, tile_color
-from traces.files import ROOT
-from traces.io import dumps, read
-from traces.labels import labels, method_name
-from traces.replay import PENDING, state_after
-from traces.schema import Canvas, Fate, Frame, Legend, Trace
-from visualizers.picture import data_url
+from draftscope.analysis.hardware import predict, read_machine
+from draftscope.analysis.run_report import RunReport
+from draftscope.traces.files import ROOT
+from draftscope.traces.io import dumps, read
+from draftscope.traces.labels import labels, method_name
+from draftscope.traces.replay import PENDING, state_after
+from draftscope.traces.schema import Canvas, Fate, Frame, Legend, Trace
+from draftscope.visualizers.picture import data_url
 
 TRACES = ROOT / "assets" / "traces"
 

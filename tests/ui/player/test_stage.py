@@ -12,12 +12,12 @@ from playwright.sync_api import Page, expect
 from support.browser import accessible
 from support.player_page import go, settle
 
-from traces import read
-from traces.files import ROOT
-from traces.replay import state_after
-from traces.schema import Fate, Step, Trace
-from traces.stats import cost_by_role, draft_forwards
-from visualizers.player_page import standalone
+from draftscope.traces import read
+from draftscope.traces.files import ROOT
+from draftscope.traces.replay import state_after
+from draftscope.traces.schema import Fate, Step, Trace
+from draftscope.traces.stats import cost_by_role, draft_forwards
+from draftscope.visualizers.player_page import standalone
 
 FOLDER = ROOT / "assets" / "traces"
 SPECULATIVE, ORDINARY = (FOLDER / f"{name}.json.gz" for name in ("speculative-smollm2", "ar-smollm2"))

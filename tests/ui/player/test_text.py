@@ -11,10 +11,10 @@ from support.handmade import make, step
 from support.player_page import chips, every_view, go, harness, pixels, plain, settle, show, snapshot, stage
 from support.psd_runs import speculated
 
-from demo.jobs.recordings import answers_to
-from traces.replay import PENDING, state_after
-from traces.schema import Canvas, Fate, Legend, Mask, Output, Trace
-from traces.stats import summarise
+from draftscope.demo.jobs.recordings import answers_to
+from draftscope.traces.replay import PENDING, state_after
+from draftscope.traces.schema import Canvas, Fate, Legend, Mask, Output, Trace
+from draftscope.traces.stats import summarise
 
 
 def counts(page: Page) -> list[str]:

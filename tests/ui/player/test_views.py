@@ -15,10 +15,10 @@ from support.psd_runs import Plan, speculated
 from support.toy_videos import EACH, film, plain_film
 
 from benchmarks._toy_runs import jacobi, ordinary, tile_color
-from traces import Trace, loads
-from traces.replay import canvas_states
-from traces.schema import Legend
-from visualizers.player_page import standalone
+from draftscope.traces import Trace, loads
+from draftscope.traces.replay import canvas_states
+from draftscope.traces.schema import Legend
+from draftscope.visualizers.player_page import standalone
 
 VIEWS: dict[str, tuple[Callable[[], Trace], Callable[[], Trace]]] = {
     "text": (diffusion, jacobi),

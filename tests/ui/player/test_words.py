@@ -8,8 +8,8 @@ from support.handmade import make, step
 from support.player_page import go, show, stage
 from support.scripts import TEXTS, cut, pieces, writing
 
-from traces.schema import Canvas, Legend
-from traces.words import words
+from draftscope.traces.schema import Canvas, Legend
+from draftscope.traces.words import words
 
 SHOWN = "(({ replay }) => replay.wordsIn(replay.latest))(player.lanes[0])"
 PLACES = """() => {

@@ -8,10 +8,10 @@ from support.hostile import HOSTILE
 from support.player_page import harness, plain, settle, stage
 
 from benchmarks._toy_runs import ordinary
-from traces import read
-from traces.files import ROOT
-from traces.schema import Canvas, Fate, Rule, Trace
-from visualizers.player_page import standalone
+from draftscope.traces import read
+from draftscope.traces.files import ROOT
+from draftscope.traces.schema import Canvas, Fate, Rule, Trace
+from draftscope.visualizers.player_page import standalone
 
 FOLDER = ROOT / "assets" / "traces"
 RATIO = "min(1, {p} / {q}) = {accept_prob}; uniform draw {coin} {coin ? accept_prob} {accept_prob}: {fate}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.hardware import DEVICES, HardwareError, named
+from draftscope.analysis.hardware import DEVICES, HardwareError, named
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from analysis.divergences import GreedyText, compare, read_texts
+from draftscope.analysis.divergences import GreedyText, compare, read_texts
 
 
 def text(tokens: str, noise: float = 0.0, margin: float = 2.0, **top: dict[str, float]) -> GreedyText:

@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 import draftscope as ds
-from analysis.hardware import (
+from benchmarks import calibration_error as calibrated
+from benchmarks._toy_runs import jacobi, ordinary
+from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_pairs, error, patch_rows, patches, timed
+from benchmarks.hardware import computed as computed_speed_ups
+from draftscope import calibration as calibrating
+from draftscope.analysis.hardware import (
     DEVICES,
     ENGINES,
     SHIPPED,
@@ -23,15 +28,10 @@ from analysis.hardware import (
     predict,
     read_machine,
 )
-from benchmarks import calibration_error as calibrated
-from benchmarks._toy_runs import jacobi, ordinary
-from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_pairs, error, patch_rows, patches, timed
-from benchmarks.hardware import computed as computed_speed_ups
-from draftscope import calibration as calibrating
 from draftscope.cli.main import main
-from engines.models.catalog import load_model
-from traces import Trace, read
-from traces.files import ROOT
+from draftscope.engines.models.catalog import load_model
+from draftscope.traces import Trace, read
+from draftscope.traces.files import ROOT
 
 RUN = ROOT / "assets" / "traces" / "scd-picture.json.gz"
 PATCHES = RUN.with_name("cspd-patch.json.gz")

@@ -6,12 +6,12 @@ import pytest
 from support.handmade import make, step
 from support.psd_runs import Plan, speculated
 
-from analysis.oracle import OracleChoice, oracle_savings
-from analysis.prediction import contributions, foresight
-from traces import read
-from traces.files import ROOT
-from traces.schema import Canvas, Fate, Step
-from visualizers import FIGURES
+from draftscope.analysis.oracle import OracleChoice, oracle_savings
+from draftscope.analysis.prediction import contributions, foresight
+from draftscope.traces import read
+from draftscope.traces.files import ROOT
+from draftscope.traces.schema import Canvas, Fate, Step
+from draftscope.visualizers import FIGURES
 
 ONE_BLOCK = Plan(blocks=1, num_final=(0,))
 

@@ -6,9 +6,9 @@ import pytest
 from support.handmade import make, step
 from support.psd_runs import Plan, speculated
 
-from analysis.oracle import OracleChoice, oracle_savings
-from analysis.prediction import contributions, forecasts, rank_sequences
-from traces.schema import Canvas, Step
+from draftscope.analysis.oracle import OracleChoice, oracle_savings
+from draftscope.analysis.prediction import contributions, forecasts, rank_sequences
+from draftscope.traces.schema import Canvas, Step
 
 ONE_BLOCK = Plan(blocks=1, num_final=(0,))
 

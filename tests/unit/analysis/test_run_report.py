@@ -6,13 +6,13 @@ from itertools import product
 
 import pytest
 
-from analysis.explain import explain_speed, run_metrics
-from analysis.run_report import EVEN, RunReport, report_messages, run_reports, times
 from benchmarks._toy_runs import decode_toy_raster
-from demo.components.gallery import badge
-from demo.jobs.beside import comparison_table
-from demo.jobs.recordings import Recording
-from traces.schema import Summary, Trace
+from draftscope.analysis.explain import explain_speed, run_metrics
+from draftscope.analysis.run_report import EVEN, RunReport, report_messages, run_reports, times
+from draftscope.demo.components.gallery import badge
+from draftscope.demo.jobs.beside import comparison_table
+from draftscope.demo.jobs.recordings import Recording
+from draftscope.traces.schema import Summary, Trace
 
 ORDINARY, COUPLED, GROUPED = decode_toy_raster("ar"), decode_toy_raster("scd"), decode_toy_raster("gsd")
 

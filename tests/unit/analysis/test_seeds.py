@@ -4,7 +4,7 @@ from statistics import fmean, stdev
 
 import pytest
 
-from analysis.seeds import estimate, over_runs
+from draftscope.analysis.seeds import estimate, over_runs
 
 
 def test_of_runs_of_as_many_numbers_the_error_is_that_of_their_means() -> None:

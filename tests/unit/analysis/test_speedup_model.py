@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from analysis.hardware import (
+from draftscope.analysis.hardware import (
     DEVICES,
     ENGINES,
     SIZES,
     HardwareError,
 )
-from analysis.speedup_model import MAX_DRAFTS, WORTH, SpeedupModel
+from draftscope.analysis.speedup_model import MAX_DRAFTS, WORTH, SpeedupModel
 
 PLAN = SpeedupModel(
     device=DEVICES["H100"],

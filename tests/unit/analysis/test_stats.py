@@ -13,16 +13,16 @@ from support.handmade import ALL, step
 from support.results import row
 
 import draftscope as ds
-from analysis import block_stats as text_stats
-from analysis import stats as run_stats
-from analysis.acceptance import acceptance_by_draft_position
-from analysis.results import SweepError, read_rows
-from analysis.summary_text import summary_text
-from traces import Step, Trace, read, stats
-from traces.files import ROOT
-from traces.schema import Call, Fate, Milliseconds, Node
-from traces.stats import evaluated_drafts
-from visualizers import FIGURES
+from draftscope.analysis import block_stats as text_stats
+from draftscope.analysis import stats as run_stats
+from draftscope.analysis.acceptance import acceptance_by_draft_position
+from draftscope.analysis.results import SweepError, read_rows
+from draftscope.analysis.summary_text import summary_text
+from draftscope.traces import Step, Trace, read, stats
+from draftscope.traces.files import ROOT
+from draftscope.traces.schema import Call, Fate, Milliseconds, Node
+from draftscope.traces.stats import evaluated_drafts
+from draftscope.visualizers import FIGURES
 
 
 def test_summaries_count_tokens_passes_and_judged_drafts() -> None:

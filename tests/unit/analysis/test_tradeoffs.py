@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.tradeoffs import Drafting, Tradeoff, best, frontier, predicted
+from draftscope.analysis.tradeoffs import Drafting, Tradeoff, best, frontier, predicted
 
 SAFE = Tradeoff(
     kind="text", method="s2d2", setting="a", speed=2.0, speed_low=1.8, speed_high=2.1, change=0.0, error=0.5

@@ -20,10 +20,6 @@ from support.results import row as sweep_row
 from support.tiny_diffusion_lm import tiny_diffusion_lm
 from transformers import LlamaModel, Qwen3Config, Qwen3ForCausalLM
 
-from analysis.groups import gathered
-from analysis.results import read_rows
-from analysis.seeds import Estimate
-from analysis.shipped_results import measured
 from benchmarks import _image_quality as _pictures
 from benchmarks import _reference_loops as _by_hand
 from benchmarks import _report_format as _results
@@ -35,15 +31,19 @@ from benchmarks.claims import papers
 from benchmarks.claims.__main__ import conclusions
 from benchmarks.claims.claim import RESULTS, Conclusion, Effect, Timing, difference, runs, timing
 from benchmarks.gpu import SIZES, TINY
+from draftscope.analysis.groups import gathered
+from draftscope.analysis.results import read_rows
+from draftscope.analysis.seeds import Estimate
+from draftscope.analysis.shipped_results import measured
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.bundled.video import load
+from draftscope.engines.models.catalog import MODELS, load_model
+from draftscope.engines.models.toys import toy_field
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.toy_models import Table
 from draftscope.experiments.problems import Problem
-from engines.methods import METHODS
-from engines.models.bundled.video import load
-from engines.models.catalog import MODELS, load_model
-from engines.models.toys import toy_field
-from engines.runtime.run_request import RunRequest
-from engines.settings import make_config
-from engines.testing.toy_models import Table
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 CLAIM = Claim(name="passes | time", measured=0.5, bound="at most", target=0.75, reason="eight pictures")
 

@@ -11,11 +11,11 @@ from support import handmade
 from support.tiny_llama import PROMPT, Letters, greedy, llama
 
 import draftscope as ds
+from draftscope.engines.settings import ConfigError, from_transformers
 from draftscope.trace import displayable
+from draftscope.traces.schema import VERSION
 from draftscope.viewer import THEMES
-from engines.settings import ConfigError, from_transformers
-from traces.schema import VERSION
-from visualizers import FigureError
+from draftscope.visualizers import FigureError
 
 
 def run(method: str = "ar", **settings: Any) -> Any:

@@ -7,7 +7,7 @@ import torch
 from support.tiny_llama import PROMPT, llama, noisy
 
 import draftscope as ds
-from traces import check
+from draftscope.traces import check
 
 
 def tokens_of(new: int, draft: bool, with_output: bool) -> tuple[list[Any], list[int]]:

@@ -3,8 +3,8 @@
 import pytest
 
 import draftscope as ds
-from traces import Fate, TraceError, check, dumps, loads, state_after
-from traces.schema import Call, Canvas, ModelCard
+from draftscope.traces import Fate, TraceError, check, dumps, loads, state_after
+from draftscope.traces.schema import Call, Canvas, ModelCard
 
 
 def accepted(trace: ds.Trace) -> list[int]:

@@ -17,15 +17,15 @@ from support.tiny_text_checkpoints import network_of
 from transformers import BartConfig, BartForConditionalGeneration, LlamaModel, MambaConfig, MambaForCausalLM
 
 import draftscope as ds
-import traces
+from draftscope import traces
+from draftscope.engines.methods import METHODS
+from draftscope.engines.methods.ar import Config as Ordinary
+from draftscope.engines.methods.ar import decode as ordinary
+from draftscope.engines.models.catalog import load_model
 from draftscope.trace import displayable
-from engines.methods import METHODS
-from engines.methods.ar import Config as Ordinary
-from engines.methods.ar import decode as ordinary
-from engines.models.catalog import load_model
-from traces import check
-from visualizers import FigureError
-from visualizers.player_page import POLICY
+from draftscope.traces import check
+from draftscope.visualizers import FigureError
+from draftscope.visualizers.player_page import POLICY
 
 LENGTH = 32
 GREEDY = {"top_k": 1, "length": LENGTH}

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import draftscope as ds
-from analysis.acceptance import acceptance_of
-from analysis.summary_text import summary_text
+from draftscope.analysis.acceptance import acceptance_of
+from draftscope.analysis.summary_text import summary_text
 from draftscope.serving_formats import parsed, samples
-from traces import Fate, check, dumps, loads
-from traces.schema import Sums
+from draftscope.traces import Fate, check, dumps, loads
+from draftscope.traces.schema import Sums
 
 PASSES = (1, 4, 1, 5, 3)
 """Tokens that each pass of a request brought; the first read the prompt."""

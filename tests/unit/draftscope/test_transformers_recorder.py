@@ -10,8 +10,8 @@ from support.tiny_llama import PROMPT, Letters, greedy, llama, noisy
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import draftscope as ds
-from engines.models.transformers_api import cache_argument
-from traces import Fate, Step, check
+from draftscope.engines.models.transformers_api import cache_argument
+from draftscope.traces import Fate, Step, check
 
 NEW = 40
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from engines.methods import METHODS, scd
-from engines.settings import ConfigError, config_values, make_config, settings
-from traces.setting_names import METHODS_WITH_RENAMED_SETTINGS, RENAMED_SETTINGS
+from draftscope.engines.methods import METHODS, scd
+from draftscope.engines.settings import ConfigError, config_values, make_config, settings
+from draftscope.traces.setting_names import METHODS_WITH_RENAMED_SETTINGS, RENAMED_SETTINGS
 
 DEEP: Any = json.loads("[" * 900 + "]" * 900)
 """Too deep for repr."""

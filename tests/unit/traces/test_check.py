@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from support import handmade
 
-from analysis.stats import latency_breakdown, progress_curve
-from traces import Fate, Trace, TraceError, check, dumps, limits, loads
-from traces import explanations as rules
-from traces.schema import Frame, Mask, Milliseconds, Node, PathPair, Rule, Sums
-from traces.stats import summarise, summarise_sums
+from draftscope.analysis.stats import latency_breakdown, progress_curve
+from draftscope.traces import Fate, Trace, TraceError, check, dumps, limits, loads
+from draftscope.traces import explanations as rules
+from draftscope.traces.schema import Frame, Mask, Milliseconds, Node, PathPair, Rule, Sums
+from draftscope.traces.stats import summarise, summarise_sums
 
 PNG = handmade.png(4, 4)
 

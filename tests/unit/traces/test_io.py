@@ -13,8 +13,8 @@ from unittest.mock import Mock
 import pytest
 from support import handmade
 
-from traces import VERSION, TraceError, TraceWarning, dumps, limits, loads, read, write
-from visualizers import FIGURES
+from draftscope.traces import VERSION, TraceError, TraceWarning, dumps, limits, loads, read, write
+from draftscope.visualizers import FIGURES
 
 GOOD = dumps(handmade.scd())
 OWN = f'"version":"{VERSION}"'.encode()
@@ -167,7 +167,7 @@ ATTACKS = {
 
 MEASURE = """
 import resource, sys, time
-from traces import TraceError, loads
+from draftscope.traces import TraceError, loads
 data = sys.stdin.buffer.read()
 before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
 try:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from support import handmade
 
-from traces.labels import ORDINARY, is_baseline, labels, method_name
+from draftscope.traces.labels import ORDINARY, is_baseline, labels, method_name
 
 SCD = {"window": "8", "coupling": "maximal"}
 USUAL, SHORT, LONG = (

@@ -9,9 +9,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from support import handmade
 
-from traces import Trace, read
-from traces.files import ROOT
-from traces.perfetto import to_perfetto
+from draftscope.traces import Trace, read
+from draftscope.traces.files import ROOT
+from draftscope.traces.perfetto import to_perfetto
 
 _TEXT, _WHOLE, _OBJECT = ({"type": kind} for kind in ("string", "integer", "object"))
 _TIME = {"type": "number", "minimum": 0}

@@ -7,10 +7,20 @@ import pytest
 from support import handmade
 from support.handmade import coarse
 
-from traces import Fate, canvas_states, check, dumps, expand_counts, loads, position_updates, read, state_after
-from traces.replay import PENDING
-from visualizers import supported
-from visualizers.player_page import standalone
+from draftscope.traces import (
+    Fate,
+    canvas_states,
+    check,
+    dumps,
+    expand_counts,
+    loads,
+    position_updates,
+    read,
+    state_after,
+)
+from draftscope.traces.replay import PENDING
+from draftscope.visualizers import supported
+from draftscope.visualizers.player_page import standalone
 
 OLD = sorted((Path(__file__).parents[2] / "data" / "traces").glob("*.json.gz"))
 

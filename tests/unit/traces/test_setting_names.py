@@ -5,9 +5,9 @@ from dataclasses import replace
 from support import handmade
 from support.results import row
 
-from analysis.results import read_rows
-from traces import dumps, loads
-from traces.schema import Fate, Rule
+from draftscope.analysis.results import read_rows
+from draftscope.traces import dumps, loads
+from draftscope.traces.schema import Fate, Rule
 
 
 def test_a_trace_with_old_names_is_read_with_present_ones() -> None:

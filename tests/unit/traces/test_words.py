@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from support.scripts import TEXTS, cut, pieces, writing
 
 from draftscope.trace import displayable
-from traces.perfetto import to_perfetto
-from traces.words import JOINER, PIECE, direction, first_piece, step_words, word_after, words
+from draftscope.traces.perfetto import to_perfetto
+from draftscope.traces.words import JOINER, PIECE, direction, first_piece, step_words, word_after, words
 
 
 def joined(texts: list[str | None]) -> str:

@@ -12,14 +12,20 @@ import torch
 from support.tiny_llama import greedy, llama
 from torch import nn
 
-from engines.continuous.denoising import path_distributions
-from engines.continuous.gaussian_bridges import make_bridge
-from engines.models.bundled.image_networks import SIZE, Tokenizer, Transformer, TransformerSize, condition_ids
-from engines.models.bundled.patch import SIZES, PatchSize, PatchTransformer, condition_vectors
-from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, WATERS, Place
-from engines.models.bundled.video import FRAMES, MOTIONS
-from engines.models.eagle import Eagle, EagleSize
-from engines.models.torch_model import hidden_states
+from draftscope.engines.continuous.denoising import path_distributions
+from draftscope.engines.continuous.gaussian_bridges import make_bridge
+from draftscope.engines.models.bundled.image_networks import (
+    SIZE,
+    Tokenizer,
+    Transformer,
+    TransformerSize,
+    condition_ids,
+)
+from draftscope.engines.models.bundled.patch import SIZES, PatchSize, PatchTransformer, condition_vectors
+from draftscope.engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, WATERS, Place
+from draftscope.engines.models.bundled.video import FRAMES, MOTIONS
+from draftscope.engines.models.eagle import Eagle, EagleSize
+from draftscope.engines.models.torch_model import hidden_states
 from training import patch, scenes, scenes_data, smollm2_answers, smollm2_eagle, video_ar
 from training import trainer as loop
 from training.image_ar import inputs

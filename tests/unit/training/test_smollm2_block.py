@@ -12,7 +12,7 @@ from safetensors import safe_open
 from support.tiny_llama import llama
 from torch import Tensor
 
-from engines.models.transformers_api import cache_of
+from draftscope.engines.models.transformers_api import cache_of
 from training import smollm2_block, smollm2_block_answers
 from training.smollm2_block import (
     BLOCK,

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import draftscope as ds
-from traces import Fate, Trace, read
-from traces.files import ROOT
-from traces.schema import Milliseconds
-from visualizers import FIGURES
-from visualizers.figure import FigureError
+from draftscope.traces import Fate, Trace, read
+from draftscope.traces.files import ROOT
+from draftscope.traces.schema import Milliseconds
+from draftscope.visualizers import FIGURES
+from draftscope.visualizers.figure import FigureError
 
 RECORDED = {path.name.removesuffix(".json.gz"): path for path in (ROOT / "assets" / "traces").glob("*.json.gz")}
 TIMED = {"latency", "throughput"}

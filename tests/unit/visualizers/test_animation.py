@@ -15,16 +15,24 @@ from support.hostile import written
 from support.scripts import TEXTS, cut, writing
 from support.toy_videos import EACH, film
 
-from analysis.hardware import predict, read_machine
 from benchmarks._toy_runs import jacobi, ordinary
-from traces import canvas_states, read
-from traces.replay import PENDING
-from traces.schema import Canvas, Output, Trace
-from visualizers.animation import AnimationOptions, Film, MovingError, fitting, moments, write_clip, write_moving
-from visualizers.animation.frames import _word, fitted_text, positions_of
-from visualizers.animation.letters import Place, _runs, text_width, visual_places
-from visualizers.palette import DARK, LIGHT, MARKS
-from visualizers.picture import picture_of
+from draftscope.analysis.hardware import predict, read_machine
+from draftscope.traces import canvas_states, read
+from draftscope.traces.replay import PENDING
+from draftscope.traces.schema import Canvas, Output, Trace
+from draftscope.visualizers.animation import (
+    AnimationOptions,
+    Film,
+    MovingError,
+    fitting,
+    moments,
+    write_clip,
+    write_moving,
+)
+from draftscope.visualizers.animation.frames import _word, fitted_text, positions_of
+from draftscope.visualizers.animation.letters import Place, _runs, text_width, visual_places
+from draftscope.visualizers.palette import DARK, LIGHT, MARKS
+from draftscope.visualizers.picture import picture_of
 
 SMALL, RUN = AnimationOptions(width=360), jacobi(4, 4, 6)
 
@@ -180,7 +188,7 @@ def test_what_has_no_room_or_cannot_be_read_is_refused(tmp_path: Path, monkeypat
     for trace, problem in ((flat, "a canvas of 1 x 60000"), (text, "a text of 60000")):
         with pytest.raises(MovingError, match=f"{problem} tokens does not fit"):
             Film([trace], SMALL)
-    monkeypatch.setattr("visualizers.animation.MAX_PIXELS", 100_000)
+    monkeypatch.setattr("draftscope.visualizers.animation.MAX_PIXELS", 100_000)
     with pytest.raises(MovingError, match="pixels in all: choose a smaller width"):
         write_moving([RUN], tmp_path / "run.gif", SMALL)
     assert list(tmp_path.iterdir()) == []
@@ -198,7 +206,7 @@ def test_an_old_file_stays_when_drawing_fails(tmp_path: Path, monkeypatch: pytes
 
     with pytest.raises(ZeroDivisionError):
         write_moving([RUN], target, SMALL, report=lambda done, frames: print(1 / (3 - done)))
-    monkeypatch.setattr("visualizers.animation.MAX_BYTES", 1000)
+    monkeypatch.setattr("draftscope.visualizers.animation.MAX_BYTES", 1000)
     with pytest.raises(MovingError, match="choose a smaller width"):
         write_moving([RUN], target, SMALL)
     assert target.read_bytes() == b"before" and list(tmp_path.iterdir()) == [target]

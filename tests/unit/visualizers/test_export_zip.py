@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-import visualizers.export_zip as bundle
 from benchmarks._toy_runs import jacobi, ordinary
-from traces import loads
-from visualizers import FIGURES, FigureError
-from visualizers.export import ImageJob
-from visualizers.export_zip import PRESETS, BundleError, ZipOptions, file_stem, write_zip
-from visualizers.export_zip.table import as_csv
+from draftscope.traces import loads
+from draftscope.visualizers import FIGURES, FigureError
+from draftscope.visualizers import export_zip as bundle
+from draftscope.visualizers.export import ImageJob
+from draftscope.visualizers.export_zip import PRESETS, BundleError, ZipOptions, file_stem, write_zip
+from draftscope.visualizers.export_zip.table import as_csv
 
 RUNS = [ordinary(6, 6), jacobi(6, 6, 6), jacobi(6, 6, 12)]
 

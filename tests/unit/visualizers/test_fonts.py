@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from visualizers.fonts import COMMON, FALLBACKS, font_file, offer_fonts
+from draftscope.visualizers.fonts import COMMON, FALLBACKS, font_file, offer_fonts
 
 
 @pytest.mark.parametrize("name", [COMMON, *FALLBACKS, "NotoSansThai", "NotoSansArabic", "NotoSansHebrew"])

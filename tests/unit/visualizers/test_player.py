@@ -3,9 +3,9 @@
 import json
 import re
 
-from engines.methods import METHODS
-from engines.settings import settings
-from visualizers import FIGURES, SWEEP_FIGURES, player
+from draftscope.engines.methods import METHODS
+from draftscope.engines.settings import settings
+from draftscope.visualizers import FIGURES, SWEEP_FIGURES, player
 
 _SAID = re.compile(
     r"(?<![\w-])(draft\w*|window|block|gamma|tau|threshold|coupling|acceptance|verif\w*|churn|beta|TV)(?!\w)", re.I

@@ -8,12 +8,12 @@ from support.hostile import HOSTILE, written
 
 import draftscope as ds
 from benchmarks._toy_runs import jacobi
-from traces.io import loads
-from traces.measures import MEASURES
-from traces.schema import FATES
-from visualizers import player
-from visualizers.palette import DARK, LIGHT, MARKS, contrast, ink
-from visualizers.player_page import standalone
+from draftscope.traces.io import loads
+from draftscope.traces.measures import MEASURES
+from draftscope.traces.schema import FATES
+from draftscope.visualizers import player
+from draftscope.visualizers.palette import DARK, LIGHT, MARKS, contrast, ink
+from draftscope.visualizers.player_page import standalone
 
 
 def test_the_page_holds_the_traces_as_they_are_and_refers_to_nothing_outside() -> None:

@@ -6,10 +6,10 @@ import plotly.graph_objects as go
 import pytest
 
 from benchmarks._toy_runs import jacobi
-from visualizers import FIGURES
-from visualizers.export_zip.widths import PRESETS, laid_out
-from visualizers.plot import axes, curve, side_by_side
-from visualizers.wrapping import break_titles, panels, rows_of, wrapped
+from draftscope.visualizers import FIGURES
+from draftscope.visualizers.export_zip.widths import PRESETS, laid_out
+from draftscope.visualizers.plot import axes, curve, side_by_side
+from draftscope.visualizers.wrapping import break_titles, panels, rows_of, wrapped
 
 
 def drawn(count: int) -> go.Figure:

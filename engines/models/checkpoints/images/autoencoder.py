@@ -11,10 +11,10 @@ from typing import Any, Final
 import torch
 from diffusers import AutoencoderKL, VQModel
 
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.build import PIXELS, State, counted, load_state, on_meta
-from engines.models.checkpoints.conversion import Request, read_pickle
-from engines.settings import ConfigError
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.build import PIXELS, State, counted, load_state, on_meta
+from draftscope.engines.models.checkpoints.conversion import Request, read_pickle
+from draftscope.engines.settings import ConfigError
 
 UNUSED: Final = ("encoder.", "quant_conv.", "loss.", "ema_")
 """How names begin of what makes codes or latents, and of what it was trained by."""

@@ -25,17 +25,17 @@ from torch import Tensor
 from transformers import ChameleonConfig, ChameleonForConditionalGeneration
 from typing_extensions import override
 
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.build import PIXELS, State, card_of, native_config, native_network, part_of
-from engines.models.checkpoints.conversion import Converted, Request
-from engines.models.checkpoints.images import autoencoder
-from engines.models.checkpoints.images.image_model import Ids, SharedVocabularyModel, TextPrompts
-from engines.models.errors import ModelError
-from engines.models.memory import MemoryRequirement, cached_numbers
-from engines.models.sessions.image import PictureShape
-from engines.models.tokenizer_files import named_token, read_tokenizer, size_of
-from engines.settings import ConfigError, format_value
-from traces.schema import ModelCard
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.build import PIXELS, State, card_of, native_config, native_network, part_of
+from draftscope.engines.models.checkpoints.conversion import Converted, Request
+from draftscope.engines.models.checkpoints.images import autoencoder
+from draftscope.engines.models.checkpoints.images.image_model import Ids, SharedVocabularyModel, TextPrompts
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.memory import MemoryRequirement, cached_numbers
+from draftscope.engines.models.sessions.image import PictureShape
+from draftscope.engines.models.tokenizer_files import named_token, read_tokenizer, size_of
+from draftscope.engines.settings import ConfigError, format_value
+from draftscope.traces.schema import ModelCard
 
 
 @dataclass(frozen=True, slots=True)

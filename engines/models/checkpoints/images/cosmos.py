@@ -17,18 +17,18 @@ from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3ForCausalLM
 from typing_extensions import override
 
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.build import State, card_of, native_config, native_network, renamed
-from engines.models.checkpoints.conversion import Converted, Request, read_pickle
-from engines.models.checkpoints.images import cosmos_tokenizer
-from engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
-from engines.models.checkpoints.images.video_model import ClipModel, ClipShape, unpack
-from engines.models.errors import ModelError
-from engines.models.image_rendering import ImageLimits
-from engines.models.memory import MemoryRequirement, cached_numbers
-from engines.models.torch_model import hidden_states
-from engines.settings import ConfigError
-from traces.schema import ModelCard
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.build import State, card_of, native_config, native_network, renamed
+from draftscope.engines.models.checkpoints.conversion import Converted, Request, read_pickle
+from draftscope.engines.models.checkpoints.images import cosmos_tokenizer
+from draftscope.engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
+from draftscope.engines.models.checkpoints.images.video_model import ClipModel, ClipShape, unpack
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.image_rendering import ImageLimits
+from draftscope.engines.models.memory import MemoryRequirement, cached_numbers
+from draftscope.engines.models.torch_model import hidden_states
+from draftscope.engines.settings import ConfigError
+from draftscope.traces.schema import ModelCard
 
 TITLE: Final = "Cosmos-1.0-Autoregressive"
 CONVERT: Final = "draftscope model convert cosmos SOURCE TOKENIZER TARGET"

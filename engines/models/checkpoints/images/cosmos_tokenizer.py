@@ -15,11 +15,11 @@ from diffusers.models.autoencoders.autoencoder_kl_cosmos import CosmosCausalConv
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.build import State, counted, load_state
-from engines.models.checkpoints.conversion import read_archive
-from engines.models.checkpoints.images.autoencoder import COMPVIS, native_name
-from engines.settings import format_value
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.build import State, counted, load_state
+from draftscope.engines.models.checkpoints.conversion import read_archive
+from draftscope.engines.models.checkpoints.images.autoencoder import COMPVIS, native_name
+from draftscope.engines.settings import format_value
 
 LEVELS: Final = (8, 8, 8, 5, 5, 5)
 """Levels of the published tokenizer."""

@@ -15,13 +15,13 @@ from torch import Tensor
 from transformers import Emu3Config, Emu3ForConditionalGeneration
 from typing_extensions import override
 
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.build import card_of, native_config, native_network
-from engines.models.checkpoints.images.image_model import Ids, SharedVocabularyModel, TextPrompts
-from engines.models.memory import MemoryRequirement, cached_numbers
-from engines.models.sessions.image import PictureShape
-from engines.models.tokenizer_files import read_tokenizer, size_of, token_id
-from traces.schema import ModelCard
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.build import card_of, native_config, native_network
+from draftscope.engines.models.checkpoints.images.image_model import Ids, SharedVocabularyModel, TextPrompts
+from draftscope.engines.models.memory import MemoryRequirement, cached_numbers
+from draftscope.engines.models.sessions.image import PictureShape
+from draftscope.engines.models.tokenizer_files import read_tokenizer, size_of, token_id
+from draftscope.traces.schema import ModelCard
 
 TITLE: Final = "Emu3-Gen"
 _GOOD: Final = " masterpiece, film grained, best quality."

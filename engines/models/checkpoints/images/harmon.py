@@ -17,18 +17,18 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import Qwen2Config, Qwen2Model
 
-from engines.continuous.denoising import ContinuousTask
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints import build as assembling
-from engines.models.checkpoints.conversion import Converted, Request, read_pickle
-from engines.models.checkpoints.images.autoencoder import UNUSED, kl16_of, read_kl16
-from engines.models.checkpoints.images.image_model import TextPrompts
-from engines.models.checkpoints.images.mar import MAR, AnyOrder, MARSize, native_state, size_of
-from engines.models.memory import MemoryRequirement
-from engines.models.sessions.denoising import ContinuousSession
-from engines.models.tokenizer_files import QWEN_CHAT, read_tokenizer
-from engines.models.torch_model import hidden_states
-from traces.schema import ModelCard
+from draftscope.engines.continuous.denoising import ContinuousTask
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints import build as assembling
+from draftscope.engines.models.checkpoints.conversion import Converted, Request, read_pickle
+from draftscope.engines.models.checkpoints.images.autoencoder import UNUSED, kl16_of, read_kl16
+from draftscope.engines.models.checkpoints.images.image_model import TextPrompts
+from draftscope.engines.models.checkpoints.images.mar import MAR, AnyOrder, MARSize, native_state, size_of
+from draftscope.engines.models.memory import MemoryRequirement
+from draftscope.engines.models.sessions.denoising import ContinuousSession
+from draftscope.engines.models.tokenizer_files import QWEN_CHAT, read_tokenizer
+from draftscope.engines.models.torch_model import hidden_states
+from draftscope.traces.schema import ModelCard
 
 TITLE: Final = "Harmon"
 _REQUEST: Final = "Generate an image: "

@@ -14,16 +14,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from engines.continuous.denoising import ContinuousTask
-from engines.models.chat import check_no_special_tokens, check_not_empty
-from engines.models.errors import ModelError
-from engines.models.image_rendering import ImageLimits, RendersImages
-from engines.models.memory import cached_numbers, check_cache
-from engines.models.sessions.image import PictureSession, PictureShape, Prompts
-from engines.models.torch_model import Networked, count_parameters, hidden_states
-from engines.protocol import Family, Task
-from engines.sampling.distributions import GuidedSampling
-from traces.schema import Canvas, ModelCard, Token
+from draftscope.engines.continuous.denoising import ContinuousTask
+from draftscope.engines.models.chat import check_no_special_tokens, check_not_empty
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.image_rendering import ImageLimits, RendersImages
+from draftscope.engines.models.memory import cached_numbers, check_cache
+from draftscope.engines.models.sessions.image import PictureSession, PictureShape, Prompts
+from draftscope.engines.models.torch_model import Networked, count_parameters, hidden_states
+from draftscope.engines.protocol import Family, Task
+from draftscope.engines.sampling.distributions import GuidedSampling
+from draftscope.traces.schema import Canvas, ModelCard, Token
 
 _LIMITS: Final = ImageLimits(max_patches=16, together=4, longest=512)
 """Decoders of published models take seconds a picture on a CPU."""

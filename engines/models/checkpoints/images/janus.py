@@ -13,14 +13,14 @@ from torch import Tensor
 from transformers import JanusConfig, JanusForConditionalGeneration
 from typing_extensions import override
 
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.build import card_of, native_config, native_network
-from engines.models.checkpoints.images.image_model import Ids, PictureModel, TextPrompts
-from engines.models.memory import MemoryRequirement, cached_numbers
-from engines.models.sessions.image import PictureShape
-from engines.models.tokenizer_files import read_tokenizer
-from engines.models.torch_model import hidden_states
-from traces.schema import ModelCard
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.build import card_of, native_config, native_network
+from draftscope.engines.models.checkpoints.images.image_model import Ids, PictureModel, TextPrompts
+from draftscope.engines.models.memory import MemoryRequirement, cached_numbers
+from draftscope.engines.models.sessions.image import PictureShape
+from draftscope.engines.models.tokenizer_files import read_tokenizer
+from draftscope.engines.models.torch_model import hidden_states
+from draftscope.traces.schema import ModelCard
 
 TITLE: Final = "Janus-Pro"
 _OTHER_HALF: Final = ("model.vision_model.", "model.aligner.", "lm_head.")

@@ -15,17 +15,17 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from engines.continuous.denoising import ContinuousTask
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.build import PIXELS, State, card_of, counted, load_state, on_meta, renamed
-from engines.models.checkpoints.conversion import Converted, Request, read_pickle
-from engines.models.checkpoints.images.autoencoder import UNUSED, kl16_of, read_kl16
-from engines.models.checkpoints.images.image_model import CLASSES, ClassTask, LatentPictures, class_of
-from engines.models.heads import DiffusionHead
-from engines.models.memory import MemoryRequirement
-from engines.models.sessions.bidirectional import StackedRows
-from engines.models.sessions.denoising import ContinuousSession, Head
-from traces.schema import Canvas, ModelCard
+from draftscope.engines.continuous.denoising import ContinuousTask
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.build import PIXELS, State, card_of, counted, load_state, on_meta, renamed
+from draftscope.engines.models.checkpoints.conversion import Converted, Request, read_pickle
+from draftscope.engines.models.checkpoints.images.autoencoder import UNUSED, kl16_of, read_kl16
+from draftscope.engines.models.checkpoints.images.image_model import CLASSES, ClassTask, LatentPictures, class_of
+from draftscope.engines.models.heads import DiffusionHead
+from draftscope.engines.models.memory import MemoryRequirement
+from draftscope.engines.models.sessions.bidirectional import StackedRows
+from draftscope.engines.models.sessions.denoising import ContinuousSession, Head
+from draftscope.traces.schema import Canvas, ModelCard
 
 TITLE: Final = "MAR"
 HEADS: Final = {768: 12, 1024: 16, 1280: 16}

@@ -17,15 +17,15 @@ from jaxtyping import Float, Int, UInt8
 from PIL import Image
 from torch import Tensor
 
-from engines.models.chat import check_guidance
-from engines.models.image_rendering import ImageLimits, as_uri, frames, shrunk
-from engines.models.sessions.causal import CausalSession
-from engines.models.torch_model import Networked, count_parameters
-from engines.models.video_files import read_clip
-from engines.protocol import Family, Task
-from engines.sampling.distributions import Sampling
-from engines.settings import ConfigError
-from traces.schema import Canvas, Legend, ModelCard, Output
+from draftscope.engines.models.chat import check_guidance
+from draftscope.engines.models.image_rendering import ImageLimits, as_uri, frames, shrunk
+from draftscope.engines.models.sessions.causal import CausalSession
+from draftscope.engines.models.torch_model import Networked, count_parameters
+from draftscope.engines.models.video_files import read_clip
+from draftscope.engines.protocol import Family, Task
+from draftscope.engines.sampling.distributions import Sampling
+from draftscope.engines.settings import ConfigError
+from draftscope.traces.schema import Canvas, Legend, ModelCard, Output
 
 _CODES: Final = re.compile(r"codes\s+([A-Za-z0-9+/]+={0,2})")
 
@@ -105,7 +105,7 @@ class ClipModel(Networked, ABC):
     def logits(
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
-        """Run the network; the signature of networks in `engines.models.sessions.causal.CausalSession`."""
+        """Run the network; the signature of networks in `draftscope.engines.models.sessions.causal.CausalSession`."""
         return cast(Tensor, self._network(ids, positions, cache, mask))
 
     @abstractmethod

@@ -19,20 +19,20 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from typing_extensions import override
 
-from engines.continuous.denoising import ContinuousSampling, Denoiser, Schedule
-from engines.continuous.flow import as_flow_sampling
-from engines.continuous.path_request import PathRequest
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints.build import PIXELS, State, card_of, counted, load_state, on_meta
-from engines.models.checkpoints.conversion import Converted, Request, read_pickle
-from engines.models.checkpoints.images.autoencoder import UNUSED, kl16_of, read_kl16
-from engines.models.checkpoints.images.image_model import CLASSES, ClassTask, LatentPictures, class_of
-from engines.models.heads import TimeEmbedding
-from engines.models.memory import MemoryRequirement
-from engines.models.sessions.denoising import ContinuousSession, Head
-from engines.protocol import ForwardResult, StageCallback
-from engines.settings import ConfigError
-from traces.schema import Canvas, ModelCard
+from draftscope.engines.continuous.denoising import ContinuousSampling, Denoiser, Schedule
+from draftscope.engines.continuous.flow import as_flow_sampling
+from draftscope.engines.continuous.path_request import PathRequest
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints.build import PIXELS, State, card_of, counted, load_state, on_meta
+from draftscope.engines.models.checkpoints.conversion import Converted, Request, read_pickle
+from draftscope.engines.models.checkpoints.images.autoencoder import UNUSED, kl16_of, read_kl16
+from draftscope.engines.models.checkpoints.images.image_model import CLASSES, ClassTask, LatentPictures, class_of
+from draftscope.engines.models.heads import TimeEmbedding
+from draftscope.engines.models.memory import MemoryRequirement
+from draftscope.engines.models.sessions.denoising import ContinuousSession, Head
+from draftscope.engines.protocol import ForwardResult, StageCallback
+from draftscope.engines.settings import ConfigError
+from draftscope.traces.schema import Canvas, ModelCard
 
 TITLE: Final = "xAR"
 _MOST: Final = 4096
@@ -186,7 +186,7 @@ class CellSession:
         return self.rows, self.rows * self._cell * (clean + request.noise.shape[1] * request.num_requested)
 
     def logits(self, requests: Mapping[int, PathRequest]) -> Float[Tensor, "B R W 2"]:
-        """Store clean cells; see `engines.models.sessions.discrete.DiscreteSession.logits`."""
+        """Store clean cells; see `draftscope.engines.models.sessions.discrete.DiscreteSession.logits`."""
         conditions = []
         self._before = self._cell * max(request.num_final + request.num_requested - 1 for request in requests.values())
         for sequence, request in requests.items():

@@ -13,15 +13,15 @@ import pytest
 from support.page_handlers import Parts
 from support.tiny_text_checkpoints import write
 
-from demo.components.add_checkpoint import local
-from demo.components.context import Site
-from demo.pages.watch import WatchPage
-from demo.server.sessions import CurrentTraces, Visitors
 from draftscope.cli.main import main
-from engines.models import catalog
-from engines.models.catalog import MODELS, is_available, terms_of
-from engines.models.download import download_dir
-from engines.models.errors import ModelError
+from draftscope.demo.components.add_checkpoint import local
+from draftscope.demo.components.context import Site
+from draftscope.demo.pages.watch import WatchPage
+from draftscope.demo.server.sessions import CurrentTraces, Visitors
+from draftscope.engines.models import catalog
+from draftscope.engines.models.catalog import MODELS, is_available, terms_of
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.models.errors import ModelError
 
 
 def page() -> WatchPage:
@@ -144,7 +144,7 @@ def arrives(name: str, report: Callable[[int, int], None], folder: str = "") -> 
 
 
 def test_it_says_how_far_it_is_and_the_form_takes_the_model(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("demo.components.download_model.fetch", arrives)
+    monkeypatch.setattr("draftscope.demo.components.download_model.fetch", arrives)
     offered = watch.choose_model({watch.model: "smollm2"})
     panel: Any = watch.fetching
     assert offered[panel.row]["visible"] and offered[panel.name] == "smollm2"
@@ -159,7 +159,7 @@ def test_it_says_how_far_it_is_and_the_form_takes_the_model(watch: WatchPage, mo
 
 
 def test_stop_ends_it_and_nothing_is_chosen(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("demo.components.download_model.fetch", arrives)
+    monkeypatch.setattr("draftscope.demo.components.download_model.fetch", arrives)
     watch.site.visitor(gr.Request(session_hash="mine")).stop()
     (last,) = list(pressed(watch))[-1:]
     assert last == {watch.problem: last[watch.problem]} and last[watch.problem]["title"] == "Stopped."
@@ -169,7 +169,7 @@ def test_stop_ends_it_and_nothing_is_chosen(watch: WatchPage, monkeypatch: pytes
 
 def test_errors_are_a_sentence_and_strangers_fetch_nothing(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = ModelError("smollm2: cannot be downloaded (no route); check the network, and try again.")
-    monkeypatch.setattr("demo.components.download_model.fetch", Mock(side_effect=refused))
+    monkeypatch.setattr("draftscope.demo.components.download_model.fetch", Mock(side_effect=refused))
     with pytest.raises(ModelError, match="check the network"):
         list(pressed(watch))
     with pytest.raises(ModelError, match="Only who sits before this machine"):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from demo.components import bias as panel
-from demo.components.bias import sample_modes
-from engines.continuous.toy_mixture_2d import MODES, ToyMixtureConfig
+from draftscope.demo.components import bias as panel
+from draftscope.demo.components.bias import sample_modes
+from draftscope.engines.continuous.toy_mixture_2d import MODES, ToyMixtureConfig
 
 COUNT, AT_ONCE = 2000, 1000
 

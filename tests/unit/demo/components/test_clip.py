@@ -12,9 +12,9 @@ from PIL import Image, ImageSequence
 from playwright.sync_api import Browser, Page, expect
 from support.browser import press_once, visit
 
-from demo.components.clip import OFFERED, ClipPanel, drawn
-from demo.components.widgets import values_of
-from engines.models.catalog import load_model
+from draftscope.demo.components.clip import OFFERED, ClipPanel, drawn
+from draftscope.demo.components.widgets import values_of
+from draftscope.engines.models.catalog import load_model
 
 MODEL = "studio-video"
 
@@ -40,7 +40,8 @@ def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel, monkeypatch: py
     assert panel.show({panel.model: "studio-image"}) == {panel.group: gr.update(visible=False)}
     for index in (-1, OFFERED, "0", None, 1.0):
         assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": index})) == {panel.problem: {}}
-    monkeypatch.delattr("demo.components.clip.load_model")  # its late answer would remove the messages meanwhile
+    # Its late answer would remove the messages meanwhile.
+    monkeypatch.delattr("draftscope.demo.components.clip.load_model")
     assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": 2})) == {
         panel.prompt: "clip 3",
         panel.problem: {},

@@ -15,15 +15,15 @@ from support import handmade
 from support.page_handlers import Parts
 from support.toy_videos import film
 
-from analysis.groups import gathered
-from analysis.results import SweepError, read_results
-from analysis.seeds import estimate, paired_by_seed, target_forwards
-from analysis.tables import duration
 from benchmarks._toy_runs import MODEL, decode_toy_raster
-from demo.components import experiment as panel_module
-from demo.components.experiment import CurrentRuns, preview
-from demo.jobs.beside import comparison_table
-from demo.jobs.experiment import (
+from draftscope.analysis.groups import gathered
+from draftscope.analysis.results import SweepError, read_results
+from draftscope.analysis.seeds import estimate, paired_by_seed, target_forwards
+from draftscope.analysis.tables import duration
+from draftscope.demo.components import experiment as panel_module
+from draftscope.demo.components.experiment import CurrentRuns, preview
+from draftscope.demo.jobs.beside import comparison_table
+from draftscope.demo.jobs.experiment import (
     EXPERIMENTS,
     complete_groups,
     describe_grid,
@@ -37,17 +37,17 @@ from demo.jobs.experiment import (
     run_here,
     seeds_experiment,
 )
-from demo.jobs.links import request_from_trace
-from demo.jobs.recordings import Recording
-from demo.jobs.run_selection import RunSelection, SelectableRun, entries_of, entry_of
-from demo.server.limits import EXPERIMENT_RUNS
-from demo.server.sessions import CurrentTraces
+from draftscope.demo.jobs.links import request_from_trace
+from draftscope.demo.jobs.recordings import Recording
+from draftscope.demo.jobs.run_selection import RunSelection, SelectableRun, entries_of, entry_of
+from draftscope.demo.server.limits import EXPERIMENT_RUNS
+from draftscope.demo.server.sessions import CurrentTraces
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import MODELS
+from draftscope.engines.settings import ConfigError, make_config
 from draftscope.experiments import Experiment, MemoryStore, Progress, RunOutcome
-from engines.methods import METHODS
-from engines.models.catalog import MODELS
-from engines.settings import ConfigError, make_config
-from traces.schema import Trace
-from visualizers import FIGURES
+from draftscope.traces.schema import Trace
+from draftscope.visualizers import FIGURES
 
 RUN = decode_toy_raster("scd", window=32)
 

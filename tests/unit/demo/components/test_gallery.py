@@ -5,10 +5,10 @@ from dataclasses import replace
 from support.page_handlers import Parts
 from support.toy_videos import film
 
-from analysis.run_report import times
-from demo.components.context import Update
-from demo.components.gallery import _card, badge
-from engines.methods import METHODS
+from draftscope.analysis.run_report import times
+from draftscope.demo.components.context import Update
+from draftscope.demo.components.gallery import _card, badge
+from draftscope.engines.methods import METHODS
 
 
 def opened(parts: Parts, fragment: str) -> Update:

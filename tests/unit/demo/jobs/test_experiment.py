@@ -1,11 +1,11 @@
 """Experiments of the page."""
 
 from benchmarks._toy_runs import decode_toy_raster
-from demo.jobs.experiment import (
+from draftscope.demo.jobs.experiment import (
     run_here,
     selected_experiment,
 )
-from demo.jobs.links import request_from_trace
+from draftscope.demo.jobs.links import request_from_trace
 from draftscope.experiments import MemoryStore
 
 

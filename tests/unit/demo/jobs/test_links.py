@@ -9,8 +9,8 @@ import pytest
 from support.page_handlers import Parts
 
 from benchmarks._toy_runs import MODEL
-from demo.components.context import Update
-from demo.jobs.links import (
+from draftscope.demo.components.context import Update
+from draftscope.demo.jobs.links import (
     FILE,
     PageLink,
     comparison_link,
@@ -19,13 +19,13 @@ from demo.jobs.links import (
     request_from_trace,
     run_link,
 )
-from demo.jobs.run_selection import RunSelection
-from engines.methods import METHODS
-from engines.models.catalog import is_available
-from engines.runtime.driver import Run
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError, make_config
-from visualizers.export_zip.words import command
+from draftscope.demo.jobs.run_selection import RunSelection
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import is_available
+from draftscope.engines.runtime.driver import Run
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError, make_config
+from draftscope.visualizers.export_zip.words import command
 
 
 def request_of(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> RunRequest:

@@ -13,21 +13,21 @@ import torch
 from pydantic_core import to_json
 
 from benchmarks._toy_runs import decode_toy_raster, job
-from demo.components.export import with_progress
-from demo.components.viewer import send
-from demo.jobs import live_run as decoding
-from demo.jobs.live_run import LiveRuns
-from demo.server.event_stream import EventStream, answer
-from engines.methods import METHODS
-from engines.models import diffusion_lm as language_model
-from engines.models.bundled.image import StudioImage
-from engines.models.bundled.image_networks import Tokenizer, Transformer
-from engines.models.catalog import load_model
-from engines.runtime.driver import Job, collect_token_ids
-from engines.settings import make_config
-from traces import Trace
-from traces.schema import ModelCard
-from visualizers.animation import MovingError, Report
+from draftscope.demo.components.export import with_progress
+from draftscope.demo.components.viewer import send
+from draftscope.demo.jobs import live_run as decoding
+from draftscope.demo.jobs.live_run import LiveRuns
+from draftscope.demo.server.event_stream import EventStream, answer
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models import diffusion_lm as language_model
+from draftscope.engines.models.bundled.image import StudioImage
+from draftscope.engines.models.bundled.image_networks import Tokenizer, Transformer
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.runtime.driver import Job, collect_token_ids
+from draftscope.engines.settings import make_config
+from draftscope.traces import Trace
+from draftscope.traces.schema import ModelCard
+from draftscope.visualizers.animation import MovingError, Report
 
 
 @pytest.mark.slow

@@ -10,17 +10,17 @@ import gradio as gr
 import pytest
 from support.page_handlers import Parts
 
-from analysis.run_report import RunReport
 from benchmarks._toy_runs import decode_toy_raster
-from demo.components.viewer import recorded_pairs_message
-from demo.jobs.recordings import Recording, pairs
-from demo.pages.watch import with_initial_values
-from engines.methods import METHODS
-from engines.settings import make_config
-from traces import Trace, read
-from traces.files import ROOT
-from traces.labels import method_name
-from traces.schema import Canvas
+from draftscope.analysis.run_report import RunReport
+from draftscope.demo.components.viewer import recorded_pairs_message
+from draftscope.demo.jobs.recordings import Recording, pairs
+from draftscope.demo.pages.watch import with_initial_values
+from draftscope.engines.methods import METHODS
+from draftscope.engines.settings import make_config
+from draftscope.traces import Trace, read
+from draftscope.traces.files import ROOT
+from draftscope.traces.labels import method_name
+from draftscope.traces.schema import Canvas
 
 
 def recording(*traces: Trace) -> Recording:
@@ -74,12 +74,12 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", trace.seed, None)
     assert (update[page.model]["value"], update[page.prompt]["value"]) == (trace.model.id, trace.prompt)
     assert update[page.method_controls["scd"].of["window"]]["value"] == 16
-    monkeypatch.setattr("demo.jobs.links.is_available", lambda _: False)
+    monkeypatch.setattr("draftscope.demo.jobs.links.is_available", lambda _: False)
     assert set(page.form).isdisjoint(page.choose_pair(event)), (
         "a run that cannot be requested leaves the form unchanged"
     )
     fetched = replace(trace, model=replace(trace.model, id="smollm2"))
-    for name in ("demo.pages.watch.is_available", "demo.components.download_model.is_available"):
+    for name in ("draftscope.demo.pages.watch.is_available", "draftscope.demo.components.download_model.is_available"):
         monkeypatch.setattr(name, lambda _: False)
     notice, panel = page.as_recorded([fetched]), page.fetching
     assert panel and notice[panel.row]["visible"] and notice[panel.name] == "smollm2" and notice[page.problem] == {}

@@ -10,14 +10,14 @@ import pytest
 from support import handmade
 from support.page_handlers import Parts
 
-from analysis.hardware import predict
-from analysis.oracle import oracle_savings
 from benchmarks._toy_runs import decode_toy_raster
-from demo.components.context import Update
-from demo.components.export import _clocked
-from demo.jobs.beside import comparison_table
-from demo.jobs.links import PageLink, parse_machine
-from demo.jobs.run_selection import (
+from draftscope.analysis.hardware import predict
+from draftscope.analysis.oracle import oracle_savings
+from draftscope.demo.components.context import Update
+from draftscope.demo.components.export import _clocked
+from draftscope.demo.jobs.beside import comparison_table
+from draftscope.demo.jobs.links import PageLink, parse_machine
+from draftscope.demo.jobs.run_selection import (
     MAX_SELECTED,
     MAX_STORED_RUNS,
     RunSelection,
@@ -27,12 +27,12 @@ from demo.jobs.run_selection import (
     entries_of,
     entry_of,
 )
-from demo.pages.compare import ComparePage
-from demo.server.sessions import CurrentTraces
-from traces import dumps, read
-from traces.files import ROOT
-from traces.schema import Milliseconds, Trace
-from visualizers.export_zip.words import command
+from draftscope.demo.pages.compare import ComparePage
+from draftscope.demo.server.sessions import CurrentTraces
+from draftscope.traces import dumps, read
+from draftscope.traces.files import ROOT
+from draftscope.traces.schema import Milliseconds, Trace
+from draftscope.visualizers.export_zip.words import command
 
 MINE = gr.Request(session_hash="mine")
 ORDINARY, SHORT, LONG = decode_toy_raster("ar"), decode_toy_raster("scd", window=8), decode_toy_raster("scd", window=16)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from demo.jobs.recordings import FOLDER, Pair, Recording, pairs
-from demo.jobs.tour import scenes
-from traces import read
-from traces.schema import Fate
+from draftscope.demo.jobs.recordings import FOLDER, Pair, Recording, pairs
+from draftscope.demo.jobs.tour import scenes
+from draftscope.traces import read
+from draftscope.traces.schema import Fate
 
 
 def read_scenes(

@@ -10,21 +10,21 @@ import pytest
 from support.page_handlers import Parts
 
 from benchmarks._toy_runs import MODEL
-from demo.components import settings_form as controls
-from demo.components.counterfactual import read_asked
-from demo.components.settings_form import CUSTOM, DEFAULTS
-from demo.jobs.links import PageLink, parse_link, request_from_trace, run_link
-from demo.jobs.recordings import Recording
-from demo.pages.watch import WatchPage
-from demo.server.sessions import Visitor, url
-from engines.methods import METHODS, SHARED
-from engines.models.bundled.tally import EXAMPLE, LINE, read
-from engines.models.catalog import MODELS, available_choices, is_available
-from engines.models.errors import ModelError
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError, config_values, make_config, settings
-from traces import read as read_trace
-from traces.schema import Fate, Step
+from draftscope.demo.components import settings_form as controls
+from draftscope.demo.components.counterfactual import read_asked
+from draftscope.demo.components.settings_form import CUSTOM, DEFAULTS
+from draftscope.demo.jobs.links import PageLink, parse_link, request_from_trace, run_link
+from draftscope.demo.jobs.recordings import Recording
+from draftscope.demo.pages.watch import WatchPage
+from draftscope.demo.server.sessions import Visitor, url
+from draftscope.engines.methods import METHODS, SHARED
+from draftscope.engines.models.bundled.tally import EXAMPLE, LINE, read
+from draftscope.engines.models.catalog import MODELS, available_choices, is_available
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError, config_values, make_config, settings
+from draftscope.traces import read as read_trace
+from draftscope.traces.schema import Fate, Step
 
 
 @pytest.fixture
@@ -45,7 +45,8 @@ def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
 def test_a_run_tells_of_every_pass_and_keeps_both_traces(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     messages = list[Any]()
     monkeypatch.setattr(
-        "demo.server.event_stream.EventStream.send", lambda live, event, data: messages.append((live.name, event, data))
+        "draftscope.demo.server.event_stream.EventStream.send",
+        lambda live, event, data: messages.append((live.name, event, data)),
     )
     updates = list(page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine")))
     begun, again, finished = [update[page.viewer] for update in updates if page.viewer in update]
@@ -218,7 +219,7 @@ def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monke
     passes = count()
     monkeypatch.setattr(Visitor, "stopped", lambda _: next(passes) >= index)  # at its very pass
     assert [step.token for step in turn(question, {})[1]] == [step.token for step in steps[: index + 1]]
-    monkeypatch.setattr("demo.components.counterfactual.request_from_trace", lambda _: None)
+    monkeypatch.setattr("draftscope.demo.components.counterfactual.request_from_trace", lambda _: None)
     assert turn(question, {})[0][page.viewer]["title"] == "The model is not here, or not with these settings."
     wrong = [{"step": -1}, {"step": True}, {"step": 10**9}, {"entry": -1}, {"entry": "0"}, {"coin": 1.5}, {"coin": "0"}]
     wrong += [{"coin": float("nan")}, {"trace": "traces/../scd.json.gz"}, {"trace": None}]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from demo.server.limits import LOCAL_LIMITS, PUBLIC, read_limits
-from engines.settings import ConfigError
+from draftscope.demo.server.limits import LOCAL_LIMITS, PUBLIC, read_limits
+from draftscope.engines.settings import ConfigError
 
 
 def test_the_environment_says_which_limits_hold() -> None:

@@ -20,11 +20,11 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from benchmarks._toy_runs import decode_toy_raster
-from demo.serve import trace_answer
-from demo.server import middleware as requests
-from demo.server.limits import FILE_LIFETIME_SECONDS, LOCAL_LIMITS, ServerLimits
-from demo.server.middleware import RequestFilter, UploadQuota, address_of
-from demo.server.sessions import TRACE_ADDRESS, Visitors, file_name, url
+from draftscope.demo.serve import trace_answer
+from draftscope.demo.server import middleware as requests
+from draftscope.demo.server.limits import FILE_LIFETIME_SECONDS, LOCAL_LIMITS, ServerLimits
+from draftscope.demo.server.middleware import RequestFilter, UploadQuota, address_of
+from draftscope.demo.server.sessions import TRACE_ADDRESS, Visitors, file_name, url
 
 PROXY = "DRAFTSCOPE_PROXY"
 TEN, TWENTY = "9.0.0.10", "9.0.0.20"  # the addresses for documentation are private ones

@@ -10,18 +10,18 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from demo.components.context import Site, Update
-from demo.components.queued import queued
-from demo.components.widgets import notice
-from demo.jobs.live_run import RaceEnded, decode_interleaved
-from demo.server.limits import LOCAL_LIMITS, PUBLIC, Deadline
-from demo.server.log import redact_paths
-from demo.server.run_queue import Client, RunQueue
-from demo.server.sessions import CurrentTraces, Visitors
-from engines.methods import METHODS
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError
-from traces.files import ROOT
+from draftscope.demo.components.context import Site, Update
+from draftscope.demo.components.queued import queued
+from draftscope.demo.components.widgets import notice
+from draftscope.demo.jobs.live_run import RaceEnded, decode_interleaved
+from draftscope.demo.server.limits import LOCAL_LIMITS, PUBLIC, Deadline
+from draftscope.demo.server.log import redact_paths
+from draftscope.demo.server.run_queue import Client, RunQueue
+from draftscope.demo.server.sessions import CurrentTraces, Visitors
+from draftscope.engines.methods import METHODS
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError
+from draftscope.traces.files import ROOT
 
 ONE, TWO, THREE = (Client(name, "203.0.113.7") for name in ("one", "two", "three"))
 
@@ -67,8 +67,8 @@ def test_limits_count_what_waits_who_asks_and_from_where() -> None:
 
 def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     line = RunQueue(LOCAL_LIMITS)
-    monkeypatch.setattr("demo.server.run_queue.run_queue", lambda: line)
-    monkeypatch.setattr("demo.server.run_queue.QUEUE_UPDATE_SECONDS", 0.01)
+    monkeypatch.setattr("draftscope.demo.server.run_queue.run_queue", lambda: line)
+    monkeypatch.setattr("draftscope.demo.server.run_queue.QUEUE_UPDATE_SECONDS", 0.01)
     with gr.Blocks():
         site, box = Site(Visitors(), gr.State(CurrentTraces()), gr.Checkbox()), gr.HTML()
 

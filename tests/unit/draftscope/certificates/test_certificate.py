@@ -9,7 +9,7 @@ import pytest
 from support.broken_engines import MISTAKES, SpeculativeEngine
 
 import draftscope as ds
-from analysis.certificates import read_certificate
+from draftscope.analysis.certificates import read_certificate
 from draftscope.certificates.known_model import LENGTH, PROMPTS
 from draftscope.certificates.sources import Drawn, TransformersSource
 

@@ -11,8 +11,8 @@ from support import handmade
 from draftscope.cli.aliases import translate
 from draftscope.cli.errors import CommandError
 from draftscope.cli.main import main
-from traces import read, write
-from traces.files import ROOT
+from draftscope.traces import read, write
+from draftscope.traces.files import ROOT
 
 FORMS = [
     ("engines", "list --json", "list --json"),

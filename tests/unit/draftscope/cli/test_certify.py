@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.certificates import read_certificate
+from draftscope.analysis.certificates import read_certificate
 from draftscope.cli.main import main
 
 

@@ -16,8 +16,8 @@ from support.browser import executable, visit
 from benchmarks._browser import chromium
 from benchmarks._toy_runs import jacobi, ordinary
 from draftscope.cli.main import main
-from traces.io import write
-from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
+from draftscope.traces.io import write
+from draftscope.visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import draftscope as ds
 from draftscope.cli.main import NAME, app, main
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 RUNNER = CliRunner()
 TABLE = {

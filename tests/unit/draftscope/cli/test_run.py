@@ -14,12 +14,12 @@ import jaxtyping
 import pytest
 
 from draftscope.cli.main import main
-from engines.methods import METHODS
-from engines.runtime import method_index
-from engines.sampling import coupling
-from engines.testing.conformance import CHECKS
-from traces import loads, read
-from traces.files import ROOT
+from draftscope.engines.methods import METHODS
+from draftscope.engines.runtime import method_index
+from draftscope.engines.sampling import coupling
+from draftscope.engines.testing.conformance import CHECKS
+from draftscope.traces import loads, read
+from draftscope.traces.files import ROOT
 
 
 def test_run_writes_a_sound_trace_and_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +73,7 @@ def test_list_names_methods_settings_presets_and_models(
     assert "Dream" in {family["name"] for family in listed["families"]}
     monkeypatch.setenv("DRAFTSCOPE_MODELS", "/gone")
     problems = ("DRAFTSCOPE_MODELS: '/gone' has no config.json.",)
-    monkeypatch.setattr("engines.models.catalog.registered_folders", lambda: problems)
+    monkeypatch.setattr("draftscope.engines.models.catalog.registered_folders", lambda: problems)
     assert main(["list"]) == 0
     output = capsys.readouterr()
     assert "scd: MC-SJD, GS-SJD, SJD, Speculative Coupled Decoding" in output.out and "\n    window=32  " in output.out
@@ -108,7 +108,7 @@ def test_a_list_loads_no_torch_and_matches_the_modules(tmp_path: Path) -> None:
 def test_an_interrupted_run_keeps_what_it_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engines.models.toys.toy_raster import ToySession
+    from draftscope.engines.models.toys.toy_raster import ToySession
 
     proper, calls = ToySession.logits, []
 
@@ -129,7 +129,7 @@ def test_an_interrupted_run_keeps_what_it_has(
 
 MINE = """
 from dataclasses import replace
-from engines.methods import METHODS
+from draftscope.engines.methods import METHODS
 
 GOOD = replace(METHODS["ar"], name="good")
 NEITHER = 3

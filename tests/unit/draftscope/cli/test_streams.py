@@ -15,9 +15,9 @@ from support.results import row
 
 from draftscope.cli.main import main
 from draftscope.cli.streams import exit_code_for_pipe
-from engines.diffusion_lm import graph_calibration as calibration
-from traces import dumps
-from traces.files import ROOT
+from draftscope.engines.diffusion_lm import graph_calibration as calibration
+from draftscope.traces import dumps
+from draftscope.traces.files import ROOT
 
 BINARY = pytest.CaptureFixture[bytes]
 

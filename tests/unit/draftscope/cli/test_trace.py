@@ -10,13 +10,13 @@ from jsonschema import Draft202012Validator
 from support import handmade
 from support.tables import markdown
 
-from analysis.summary_text import summary_text
+from draftscope.analysis.summary_text import summary_text
 from draftscope.cli.main import main
 from draftscope.trace import displayable
-from traces import dumps, write
-from traces.files import ROOT
-from traces.json_schema import json_schema
-from traces.schema import VERSION
+from draftscope.traces import dumps, write
+from draftscope.traces.files import ROOT
+from draftscope.traces.json_schema import json_schema
+from draftscope.traces.schema import VERSION
 
 DOCS = ROOT / "docs"
 VALIDATOR = Draft202012Validator(json_schema())

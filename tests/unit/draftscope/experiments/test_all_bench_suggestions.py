@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from analysis.results import ResultRow
+from draftscope.analysis.results import ResultRow
 from draftscope.experiments.bench import BenchResult
 
 

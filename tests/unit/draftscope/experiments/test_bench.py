@@ -10,15 +10,15 @@ from support.tiny_llama import Letters, greedy, llama, noisy
 from support.tiny_text_checkpoints import write
 
 import draftscope as ds
-from demo.components.context import Site
-from demo.pages.choose import ChoosePage
-from demo.server.sessions import CurrentTraces, Visitors
 from draftscope.cli.main import main
+from draftscope.demo.components.context import Site
+from draftscope.demo.pages.choose import ChoosePage
+from draftscope.demo.server.sessions import CurrentTraces, Visitors
+from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.experiments.bench import BenchResult
 from draftscope.experiments.prompt_files import read_prompts
 from draftscope.recommendations import opened_tradeoffs
-from engines.runtime.run_request import RunRequest
-from visualizers import SweepError
+from draftscope.visualizers import SweepError
 
 TEXTS = ["59B5", "1234AB12"]
 LABELS = [

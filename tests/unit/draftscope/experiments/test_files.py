@@ -16,21 +16,21 @@ from typing import Any
 import pytest
 from support.tiny_diffusion_lm import tiny_diffusion_lm
 
-from analysis.groups import gathered
-from analysis.results import read_line, read_results, read_rows, to_line
+from draftscope.analysis.groups import gathered
+from draftscope.analysis.results import read_line, read_results, read_rows, to_line
 from draftscope.cli.main import main
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models import catalog
+from draftscope.engines.models.diffusion_lm import DiffusionLM
+from draftscope.engines.protocol import Model
+from draftscope.engines.runtime.driver import Job, run_batch
+from draftscope.engines.settings import ConfigError, config_values, make_config
 from draftscope.experiments import Experiment, Processes, executors, files, problems
 from draftscope.experiments import run as run_module
 from draftscope.experiments.executors import decode_chunk
 from draftscope.experiments.files import parse_experiment, read_experiments
 from draftscope.experiments.problems import extract_answer, held_out, is_correct
-from engines.methods import METHODS
-from engines.models import catalog
-from engines.models.diffusion_lm import DiffusionLM
-from engines.protocol import Model
-from engines.runtime.driver import Job, run_batch
-from engines.settings import ConfigError, config_values, make_config
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 CONFIGURATION = {"label": "confidence", "method": "blockwise", "config": {"block": ["4", "8"], "threshold": [0.5, 0.9]}}
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from draftscope.engines.settings import ConfigError
 from draftscope.experiments.prompt_files import BenchPrompt, parse_prompt, read_prompts
-from engines.settings import ConfigError
 
 USER = {"role": "user", "content": "hi"}
 

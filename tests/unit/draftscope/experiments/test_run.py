@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 import draftscope as ds
-from analysis.results import SweepError
 from benchmarks._toy_runs import MODEL, decode_toy_raster
+from draftscope.analysis.results import SweepError
+from draftscope.engines.methods import METHODS
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError, config_values, make_config
 from draftscope.experiments import (
     Arm,
     Experiment,
@@ -22,10 +26,6 @@ from draftscope.experiments import (
     run_experiment,
 )
 from draftscope.experiments import executors as executors_module
-from engines.methods import METHODS
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError, config_values, make_config
 
 AR = Arm(label="AR", method="ar")
 SCD = Arm(label="SCD", method="scd", settings={"window": 32})

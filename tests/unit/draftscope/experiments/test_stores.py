@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.results import row
 
-from analysis.results import ResultRow, SweepError, read_line, read_rows, to_line
+from draftscope.analysis.results import ResultRow, SweepError, read_line, read_rows, to_line
 from draftscope.experiments import Arm, Experiment, JsonlStore, MemoryStore, RunOutcome
 
 (RUN,) = Experiment(arms=(Arm(label="AR", method="ar"),), model="toy-raster").runs()

@@ -17,7 +17,7 @@ from draftscope.recommendations import opened_tradeoffs
 from draftscope.servers.client import ServerError
 from draftscope.servers.llama_cpp import llama_cpp_server
 from draftscope.servers.served_result import ServedResult
-from traces import check
+from draftscope.traces import check
 
 PROMPTS = [{"prompt": "abcdabcdab", "category": "x"}, {"turns": ["hgfe", "ab"], "category": "y"}]
 

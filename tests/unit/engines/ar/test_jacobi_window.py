@@ -9,14 +9,14 @@ from support.passes import ended, passes
 
 from benchmarks._timing import decode
 from benchmarks._toy_runs import decode_toy_raster
-from engines.ar.jacobi_window import InitialDrafter, InitialDraftKind, Window
-from engines.methods import METHODS
-from engines.models.toys import toy_raster
-from engines.protocol import Task
-from engines.runtime.driver import Job
-from engines.sampling.random_source import SeededRandom
-from engines.settings import make_config
-from traces.schema import Canvas, Fate, Trace
+from draftscope.engines.ar.jacobi_window import InitialDrafter, InitialDraftKind, Window
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.toys import toy_raster
+from draftscope.engines.protocol import Task
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.sampling.random_source import SeededRandom
+from draftscope.engines.settings import make_config
+from draftscope.traces.schema import Canvas, Fate, Trace
 
 TOY = toy_raster.load()
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.continuous.denoising import (
+from draftscope.engines.continuous.denoising import (
     ContinuousSampling,
     ContinuousTask,
     Schedule,
@@ -16,8 +16,8 @@ from engines.continuous.denoising import (
     respaced_cosine_schedule,
     step_distribution,
 )
-from engines.continuous.flow import Flow, as_flow_sampling, flow_schedule
-from engines.continuous.toy_mixture_2d import (
+from draftscope.engines.continuous.flow import Flow, as_flow_sampling, flow_schedule
+from draftscope.engines.continuous.toy_mixture_2d import (
     GRID_SIZE,
     MODES,
     Mode,
@@ -28,10 +28,10 @@ from engines.continuous.toy_mixture_2d import (
     sample,
     total_variation,
 )
-from engines.models.heads import ResidualHead
-from engines.models.toys.toy_field import ideal
-from engines.sampling.random_source import SeededRandom
-from traces.schema import Canvas
+from draftscope.engines.models.heads import ResidualHead
+from draftscope.engines.models.toys.toy_field import ideal
+from draftscope.engines.sampling.random_source import SeededRandom
+from draftscope.traces.schema import Canvas
 
 MEAN, STD = 0.4, 0.25
 CONDITION = torch.tensor([[MEAN, STD]], dtype=torch.float64)

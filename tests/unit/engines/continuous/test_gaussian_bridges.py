@@ -9,13 +9,13 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from engines.continuous import maximal_coupling as maximal
-from engines.continuous.denoising import ContinuousSampling, denoise, path_distributions, resume_denoising
-from engines.continuous.gaussian_bridges import Bridge, make_bridge
-from engines.continuous.gaussians import Gaussians, concat_rows, single_gaussian
-from engines.continuous.path_request import DenoiseResult, PathContinuation, Paths
-from engines.models.toys.toy_field import ideal
-from engines.sampling.random_source import DrawKey, SeededRandom
+from draftscope.engines.continuous import maximal_coupling as maximal
+from draftscope.engines.continuous.denoising import ContinuousSampling, denoise, path_distributions, resume_denoising
+from draftscope.engines.continuous.gaussian_bridges import Bridge, make_bridge
+from draftscope.engines.continuous.gaussians import Gaussians, concat_rows, single_gaussian
+from draftscope.engines.continuous.path_request import DenoiseResult, PathContinuation, Paths
+from draftscope.engines.models.toys.toy_field import ideal
+from draftscope.engines.sampling.random_source import DrawKey, SeededRandom
 
 CHANCE = SeededRandom(5)
 MANY, FEW = 20_000, 4_000

@@ -11,8 +11,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from engines.continuous import block_verification
-from engines.continuous.denoising import (
+from draftscope.engines.continuous import block_verification
+from draftscope.engines.continuous.denoising import (
     ContinuousSampling,
     ContinuousTask,
     Noise,
@@ -21,13 +21,13 @@ from engines.continuous.denoising import (
     position_noise,
     resume_denoising,
 )
-from engines.continuous.drafting import Block
-from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import Paths
-from engines.continuous.rejection import DensityRatio, Ratio, accept, couple_steps, draw_replacements
-from engines.models.toys.toy_field import ideal
-from engines.sampling.random_source import DrawKey, SeededRandom
-from traces.schema import Canvas
+from draftscope.engines.continuous.drafting import Block
+from draftscope.engines.continuous.gaussians import Gaussians
+from draftscope.engines.continuous.path_request import Paths
+from draftscope.engines.continuous.rejection import DensityRatio, Ratio, accept, couple_steps, draw_replacements
+from draftscope.engines.models.toys.toy_field import ideal
+from draftscope.engines.sampling.random_source import DrawKey, SeededRandom
+from draftscope.traces.schema import Canvas
 
 COUNT = 60_000
 POSITION = torch.arange(COUNT)

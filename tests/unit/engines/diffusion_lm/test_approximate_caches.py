@@ -12,10 +12,10 @@ from support.passes import passes
 from support.tiny_text_checkpoints import Memory, job, write
 from torch import Tensor
 
-from engines.diffusion_lm.block_request import BlockRequest
-from engines.models import loading
-from engines.runtime.driver import Job, Run
-from traces.schema import Fate
+from draftscope.engines.diffusion_lm.block_request import BlockRequest
+from draftscope.engines.models import loading
+from draftscope.engines.runtime.driver import Job, Run
+from draftscope.traces.schema import Fate
 
 LENGTH = 16
 SETTINGS: dict[str, Any] = {"block": "8", "threshold": 0.4}

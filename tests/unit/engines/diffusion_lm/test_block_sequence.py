@@ -9,14 +9,14 @@ import torch
 from support.passes import WholeTexts, passes
 from support.tiny_diffusion_lm import END, MASK, TinyLM, tiny_diffusion_lm
 
-from engines.diffusion_lm import masks, unmasking
-from engines.diffusion_lm.block_sequence import BlockSequence, TextTask
-from engines.methods import METHODS
-from engines.runtime.driver import Job, open_session, run_batch, sample_tokens
-from engines.settings import make_config
-from engines.testing.conformance import finish
-from traces import dumps, loads
-from traces.schema import Canvas, Fate
+from draftscope.engines.diffusion_lm import masks, unmasking
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, TextTask
+from draftscope.engines.methods import METHODS
+from draftscope.engines.runtime.driver import Job, open_session, run_batch, sample_tokens
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces import dumps, loads
+from draftscope.traces.schema import Canvas, Fate
 
 PROMPT = "abcde"
 KINDS = ["aligned", "shift", "full"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from engines.diffusion_lm import routing
-from engines.settings import make_config
+from draftscope.engines.diffusion_lm import routing
+from draftscope.engines.settings import make_config
 
 CPU = torch.device("cpu")
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 from support.tiny_diffusion_lm import END, MASK, tiny_diffusion_lm
 
-from engines.diffusion_lm import unmasking
-from engines.methods import METHODS
-from engines.runtime.driver import Job
-from engines.settings import make_config
-from engines.testing.conformance import finish
-from traces import dumps, loads
-from traces.schema import Fate
+from draftscope.engines.diffusion_lm import unmasking
+from draftscope.engines.methods import METHODS
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces import dumps, loads
+from draftscope.traces.schema import Fate
 
 PROMPT = "abcde"
 

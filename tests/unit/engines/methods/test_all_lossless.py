@@ -10,16 +10,16 @@ from scipy import stats
 from support.merged_enumeration import exact_distribution
 from torch import Tensor
 
-from engines.ar.jacobi_window import InitialDrafter, Window
-from engines.methods import METHODS, scd
-from engines.protocol import Decoder
-from engines.runtime.driver import sample_tokens
-from engines.runtime.run_request import RunRequest
-from engines.sampling.random_source import DrawKey, RandomSource
-from engines.settings import make_config
-from engines.testing import enumeration
-from engines.testing.enumeration import Enumerator, largest_error
-from engines.testing.toy_models import Table
+from draftscope.engines.ar.jacobi_window import InitialDrafter, Window
+from draftscope.engines.methods import METHODS, scd
+from draftscope.engines.protocol import Decoder
+from draftscope.engines.runtime.driver import sample_tokens
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing import enumeration
+from draftscope.engines.testing.enumeration import Enumerator, largest_error
+from draftscope.engines.testing.toy_models import Table
 
 # Defects that let a draft keep too old a distribution show only from three drafts in flight on: a position must survive
 # two rounds to the right of a rejection, and the first round, out of a point mass, cancels exactly. Keep window >= 4.

@@ -8,11 +8,11 @@ from support.passes import passes
 from support.reference_decoding import Released
 from support.tiny_diffusion_lm import MASK, TinyLM, text, tiny_diffusion_lm
 
-from engines.diffusion_lm.block_sequence import BlockSequence, TextTask
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
-from engines.testing.conformance import finish
-from traces.schema import Fate
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, TextTask
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces.schema import Fate
 
 LENGTH = 24
 PROMPTS = ["abc", "abcdefg"]

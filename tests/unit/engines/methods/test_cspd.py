@@ -8,24 +8,24 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.continuous import rejection
-from engines.continuous.path_request import projection_plane
-from engines.continuous.rejection import DensityRatio
-from engines.methods import METHODS, cspd
-from engines.methods.cspd import Config, decode
-from engines.models.errors import ModelError
-from engines.models.toys.toy_field import MODELS, ToyField, load
-from engines.models.toys.toy_raster import Weights
-from engines.runtime.driver import Job, Run, run_batch, sample_tokens
-from engines.sampling import coupling
-from engines.sampling.random_source import SeededRandom
-from engines.settings import ConfigError, make_config
-from engines.testing.conformance import finish
-from engines.testing.toy_models import SHAPE, ToyFieldModel, misfit
-from engines.testing.toy_models import SMALL as OTHER
-from engines.testing.toy_models import TARGET as CHAIN
-from traces import dumps, loads
-from traces.schema import Fate, Step, Trace
+from draftscope.engines.continuous import rejection
+from draftscope.engines.continuous.path_request import projection_plane
+from draftscope.engines.continuous.rejection import DensityRatio
+from draftscope.engines.methods import METHODS, cspd
+from draftscope.engines.methods.cspd import Config, decode
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.toys.toy_field import MODELS, ToyField, load
+from draftscope.engines.models.toys.toy_raster import Weights
+from draftscope.engines.runtime.driver import Job, Run, run_batch, sample_tokens
+from draftscope.engines.sampling import coupling
+from draftscope.engines.sampling.random_source import SeededRandom
+from draftscope.engines.settings import ConfigError, make_config
+from draftscope.engines.testing.conformance import finish
+from draftscope.engines.testing.toy_models import SHAPE, ToyFieldModel, misfit
+from draftscope.engines.testing.toy_models import SMALL as OTHER
+from draftscope.engines.testing.toy_models import TARGET as CHAIN
+from draftscope.traces import dumps, loads
+from draftscope.traces.schema import Fate, Step, Trace
 
 CPU = torch.device("cpu")
 QUICK = {"steps": 4, "last_timestep": 150}

@@ -2,10 +2,10 @@
 
 from support.tiny_diffusion_lm import tiny_diffusion_lm
 
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
-from engines.testing.conformance import finish
-from traces.schema import Fate
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces.schema import Fate
 
 
 def job(method: str, kind: str = "aligned", prompt: str = "abcde", **values: object) -> Job:

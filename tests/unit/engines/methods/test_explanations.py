@@ -2,9 +2,9 @@
 
 import pytest
 
-from engines.methods import METHODS
-from engines.settings import ConfigError, make_config
-from traces import explanations as rules
+from draftscope.engines.methods import METHODS
+from draftscope.engines.settings import ConfigError, make_config
+from draftscope.traces import explanations as rules
 
 
 @pytest.mark.parametrize("name", METHODS)

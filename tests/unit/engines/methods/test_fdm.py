@@ -6,8 +6,8 @@ import torch
 from support.passes import passes
 from support.tiny_diffusion_lm import tiny_diffusion_lm
 
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
 
 
 def job(method: str, kind: str = "aligned", prompt: str = "abcde", **values: object) -> Job:

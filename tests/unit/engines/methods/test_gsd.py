@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from benchmarks._toy_runs import decode_toy_raster
-from engines.methods.gsd import Config, group_probs
-from engines.settings import make_config
-from traces.schema import Trace
+from draftscope.engines.methods.gsd import Config, group_probs
+from draftscope.engines.settings import make_config
+from draftscope.traces.schema import Trace
 
 P = torch.tensor([[0.05, 0.10, 0.15, 0.20, 0.22, 0.28]], dtype=torch.float64)  # the id is the rank
 Q = torch.tensor([[0.30, 0.25, 0.20, 0.12, 0.08, 0.05]], dtype=torch.float64)

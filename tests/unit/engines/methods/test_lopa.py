@@ -8,10 +8,10 @@ import torch
 from support.passes import passes
 from support.tiny_diffusion_lm import tiny_diffusion_lm
 
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
-from engines.testing.conformance import finish
-from traces.schema import Fate, Trace
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces.schema import Fate, Trace
 
 KINDS = ["aligned", "shift", "full"]
 LIMITS: dict[str, dict[str, object]] = {

@@ -1,8 +1,8 @@
 """Methods have the names of the field."""
 
-from engines.methods import METHODS, SHARED, baseline
-from engines.settings import config_values
-from traces.labels import ORDINARY, name_for
+from draftscope.engines.methods import METHODS, SHARED, baseline
+from draftscope.engines.settings import config_values
+from draftscope.traces.labels import ORDINARY, name_for
 
 
 def test_the_registry_and_the_table_of_names_agree() -> None:

@@ -10,21 +10,21 @@ from support.conditionals import Conditionals
 from support.passes import ended, run_passes
 from support.tiny_diffusion_lm import tiny_diffusion_lm
 
-from analysis.block_stats import decode_order
+from draftscope.analysis.block_stats import decode_order
 from draftscope.cli.main import main
-from engines.diffusion_lm import graph_calibration as calibration
-from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.block_sequence import TextTask
-from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag, star
-from engines.diffusion_lm.draft_rows import rank_by_confidence
-from engines.methods import METHODS
-from engines.models.catalog import MODELS, load_model
-from engines.runtime.driver import Job
-from engines.runtime.run_request import RunRequest
-from engines.sampling.random_source import SeededRandom
-from engines.settings import make_config
-from engines.testing.conformance import finish
-from traces.schema import Canvas, Fate, ModelCard, Step, Trace
+from draftscope.engines.diffusion_lm import graph_calibration as calibration
+from draftscope.engines.diffusion_lm import unmasking
+from draftscope.engines.diffusion_lm.block_sequence import TextTask
+from draftscope.engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag, star
+from draftscope.engines.diffusion_lm.draft_rows import rank_by_confidence
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import MODELS, load_model
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.sampling.random_source import SeededRandom
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces.schema import Canvas, Fate, ModelCard, Step, Trace
 
 PROMPT = "abcde"
 KINDS = ["aligned", "shift", "full"]
@@ -272,7 +272,7 @@ def test_a_run_goes_by_the_name_of_the_variant_whose_settings_it_has(name: str) 
 def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     model: Any = tiny_diffusion_lm("full")
     monkeypatch.setattr(calibration, "FOLDER", tmp_path)
-    monkeypatch.setattr("engines.models.catalog.open_model", lambda *_: model)
+    monkeypatch.setattr("draftscope.engines.models.catalog.open_model", lambda *_: model)
     (tmp_path / "prompts.json").write_text('["abc", "bcd", "cde"]')
     wanted = job(kind="full", policy="greedy", graph="calibrated", rows=5, depth=2)
     with pytest.raises(ValueError, match="none is calibrated for tiny, greedy and blocks of 8; run "):

@@ -9,20 +9,20 @@ from support.passes import ended, run_passes
 from support.tiny_diffusion_lm import END, MASK, TinyLM, text, tiny_diffusion_lm
 from torch import Tensor
 
-from analysis.block_stats import router_decisions
-from engines.diffusion_lm import masks, s2d2_layouts
-from engines.diffusion_lm.block_sequence import BlockSequence, PassLayout, TextTask
-from engines.methods import METHODS
-from engines.methods.s2d2 import Config, decode
-from engines.runtime.driver import Job, Run, open_session
-from engines.runtime.run_request import RunRequest
-from engines.sampling.random_source import DrawKey, SeededRandom
-from engines.settings import make_config
-from engines.testing.conformance import finish
-from engines.testing.enumeration import exact_distribution, variation
-from engines.testing.toy_models import ToyBlockModel
-from traces import dumps, loads
-from traces.schema import Fate
+from draftscope.analysis.block_stats import router_decisions
+from draftscope.engines.diffusion_lm import masks, s2d2_layouts
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, PassLayout, TextTask
+from draftscope.engines.methods import METHODS
+from draftscope.engines.methods.s2d2 import Config, decode
+from draftscope.engines.runtime.driver import Job, Run, open_session
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.sampling.random_source import DrawKey, SeededRandom
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.conformance import finish
+from draftscope.engines.testing.enumeration import exact_distribution, variation
+from draftscope.engines.testing.toy_models import ToyBlockModel
+from draftscope.traces import dumps, loads
+from draftscope.traces.schema import Fate
 
 EXACT = 1e-12
 PROMPT = "abcde"  # with the line break after it, a block and a half of four

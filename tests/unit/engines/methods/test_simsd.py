@@ -10,19 +10,19 @@ from support.conditionals import Conditionals, sequential
 from support.tiny_diffusion_lm import END, TinyLM, tiny_diffusion_lm
 from torch import Tensor
 
-from engines.diffusion_lm.block_sequence import BlockSequence, TextTask
-from engines.methods import METHODS
-from engines.methods.simsd import ANY_ORDER, LAYOUTS, Config, Drafts
-from engines.protocol import Decoder
-from engines.runtime.driver import Job
-from engines.sampling.random_source import RandomSource
-from engines.settings import make_config
-from engines.testing.conformance import finish
-from engines.testing.enumeration import by_role, exact_distribution, largest_error
-from engines.testing.toy_models import ToyBlockModel
-from traces import dumps, loads
-from traces.replay import canvas_states
-from traces.schema import Fate
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, TextTask
+from draftscope.engines.methods import METHODS
+from draftscope.engines.methods.simsd import ANY_ORDER, LAYOUTS, Config, Drafts
+from draftscope.engines.protocol import Decoder
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.conformance import finish
+from draftscope.engines.testing.enumeration import by_role, exact_distribution, largest_error
+from draftscope.engines.testing.toy_models import ToyBlockModel
+from draftscope.traces import dumps, loads
+from draftscope.traces.replay import canvas_states
+from draftscope.traces.schema import Fate
 
 EXACT = 1e-12
 PROMPT = "abcdefg"  # two blocks, with the line break after it

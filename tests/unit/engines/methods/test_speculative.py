@@ -11,15 +11,15 @@ from support.tiny_diffusion_lm import tiny_diffusion_lm
 from torch import Tensor
 
 from benchmarks._toy_runs import decode_toy_raster
-from engines.ar.probs_request import ProbsRequest
-from engines.methods import METHODS, speculative
-from engines.models.catalog import load_model
-from engines.runtime.driver import Job, Run
-from engines.settings import ConfigError, make_config
-from engines.testing.enumeration import by_role, exact_distribution, largest_error
-from engines.testing.toy_models import Table
-from traces import Fate, check
-from traces.replay import state_after
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.methods import METHODS, speculative
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.runtime.driver import Job, Run
+from draftscope.engines.settings import ConfigError, make_config
+from draftscope.engines.testing.enumeration import by_role, exact_distribution, largest_error
+from draftscope.engines.testing.toy_models import Table
+from draftscope.traces import Fate, check
+from draftscope.traces.replay import state_after
 
 EXACT = 1e-12
 

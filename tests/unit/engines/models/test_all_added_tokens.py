@@ -10,11 +10,11 @@ from support.chat_folder import byte_tokenizer, network, write
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import draftscope as ds
-from engines.methods import METHODS
-from engines.models.checkpoints.causal_lm import CausalLM
-from engines.runtime.driver import Job, open_session
-from engines.settings import make_config
-from engines.testing.enumeration import Distribution, exact_distribution, largest_error
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.checkpoints.causal_lm import CausalLM
+from draftscope.engines.runtime.driver import Job, open_session
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.enumeration import Distribution, exact_distribution, largest_error
 
 PROMPT = "return the sum of a list and the sum of"
 

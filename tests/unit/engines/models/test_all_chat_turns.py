@@ -9,7 +9,7 @@ from support.chat_folder import byte_tokenizer, network, write
 from transformers import AutoTokenizer
 
 import draftscope as ds
-from engines.runtime.run_request import RunRequest
+from draftscope.engines.runtime.run_request import RunRequest
 
 TOOLS = (
     "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<|turn|>{{ m['role'] }}: "

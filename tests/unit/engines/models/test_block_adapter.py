@@ -10,13 +10,13 @@ import torch
 from support.tiny_llama import llama
 from torch import Tensor
 
-from engines.methods import METHODS
-from engines.models.block_adapter import BlockAdapter, BlockLM
-from engines.models.checkpoints.causal_lm import CausalCheckpoint
-from engines.runtime.driver import Job, open_session
-from engines.testing.conformance import finish
-from engines.testing.enumeration import exact_distribution, largest_error
-from traces.schema import ModelCard
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.block_adapter import BlockAdapter, BlockLM
+from draftscope.engines.models.checkpoints.causal_lm import CausalCheckpoint
+from draftscope.engines.runtime.driver import Job, open_session
+from draftscope.engines.testing.conformance import finish
+from draftscope.engines.testing.enumeration import exact_distribution, largest_error
+from draftscope.traces.schema import ModelCard
 from training.smollm2_block import Adapter, Text, make_blocks, mask_states, real_states
 
 CLOSE = 2e-5

@@ -12,12 +12,12 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 import draftscope as ds
-from engines.models.catalog import is_available
-from engines.models.download import download_dir
-from engines.models.fast_decoder import LeanCausalLM
-from engines.models.loading import load
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError
+from draftscope.engines.models.catalog import is_available
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.models.fast_decoder import LeanCausalLM
+from draftscope.engines.models.loading import load
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError
 
 CHATML = (
     "{% if messages[0]['role'] != 'system' %}<|im_start|>system\nYou are a helpful assistant<|im_end|>\n{% endif %}"

@@ -11,16 +11,16 @@ from torch.utils._pytree import tree_leaves
 
 from benchmarks import continuous
 from draftscope.cli.main import main
-from engines.methods import METHODS
-from engines.models import catalog, devices, memory
-from engines.models.catalog import MODELS, default_model, load_model
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.errors import ModelError
-from engines.models.memory import MemoryRequirement
-from engines.runtime.driver import Job, Run
-from engines.runtime.run_request import RunRequest
-from engines.settings import ConfigError
-from traces import read
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models import catalog, devices, memory
+from draftscope.engines.models.catalog import MODELS, default_model, load_model
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.memory import MemoryRequirement
+from draftscope.engines.runtime.driver import Job, Run
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import ConfigError
+from draftscope.traces import read
 
 PASSES = 6
 

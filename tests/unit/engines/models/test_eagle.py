@@ -15,23 +15,23 @@ from support.tiny_llama import Letters, llama
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from engines.methods import METHODS
-from engines.methods.speculative import EAGLE_DRAFTERS, Config
-from engines.models import catalog, eagle
-from engines.models import fast_decoder as lean_module
-from engines.models.bundled import image
-from engines.models.catalog import is_available, load_model
-from engines.models.checkpoints.causal_lm import CausalCheckpoint
-from engines.models.download import download_dir
-from engines.models.eagle import Eagle, EagleDrafter, EagleHead, EagleSize
-from engines.models.errors import ModelError
-from engines.runtime.driver import Job, Run, open_session
-from engines.runtime.run_request import RunRequest
-from engines.settings import settings
-from engines.testing.case import ConformanceCase, decoded
-from engines.testing.conformance import CHECKS, finish
-from engines.testing.enumeration import exact_distribution, largest_error
-from traces import check
+from draftscope.engines.methods import METHODS
+from draftscope.engines.methods.speculative import EAGLE_DRAFTERS, Config
+from draftscope.engines.models import catalog, eagle
+from draftscope.engines.models import fast_decoder as lean_module
+from draftscope.engines.models.bundled import image
+from draftscope.engines.models.catalog import is_available, load_model
+from draftscope.engines.models.checkpoints.causal_lm import CausalCheckpoint
+from draftscope.engines.models.download import download_dir
+from draftscope.engines.models.eagle import Eagle, EagleDrafter, EagleHead, EagleSize
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.runtime.driver import Job, Run, open_session
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.settings import settings
+from draftscope.engines.testing.case import ConformanceCase, decoded
+from draftscope.engines.testing.conformance import CHECKS, finish
+from draftscope.engines.testing.enumeration import exact_distribution, largest_error
+from draftscope.traces import check
 from training.smollm2_eagle import STEPS, drafts, inherit
 
 EXACT, CLOSE, WRONG = 1e-12, 1e-5, 1e-3

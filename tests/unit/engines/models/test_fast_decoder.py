@@ -8,10 +8,10 @@ import torch
 from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 from transformers.cache_utils import Cache
 
-from engines.continuous.denoising import ConditionedDenoiser, respaced_cosine_schedule
-from engines.models import fast_decoder as lean_module
-from engines.models import heads
-from engines.models.fast_decoder import (
+from draftscope.engines.continuous.denoising import ConditionedDenoiser, respaced_cosine_schedule
+from draftscope.engines.models import fast_decoder as lean_module
+from draftscope.engines.models import heads
+from draftscope.engines.models.fast_decoder import (
     CachedLinear,
     FastDecoder,
     HalfLinear,
@@ -21,8 +21,8 @@ from engines.models.fast_decoder import (
     lean,
     packs,
 )
-from engines.models.sessions.causal import CacheSlots, SlotCache, SlotLayer
-from engines.models.transformers_api import cache_argument
+from draftscope.engines.models.sessions.causal import CacheSlots, SlotCache, SlotLayer
+from draftscope.engines.models.transformers_api import cache_argument
 
 CLOSE, UNNORMED = {"atol": 2e-5, "rtol": 2e-5}, {"atol": 2e-4, "rtol": 1e-4}
 LENGTH, LAYERS = 24, 3

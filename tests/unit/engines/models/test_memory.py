@@ -9,13 +9,13 @@ from support import tiny_image_checkpoints as drawing
 from support.tiny_text_checkpoints import job, write
 
 from draftscope.cli.main import main
-from engines.models import loading, memory
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.errors import ModelError
-from engines.models.memory import MemoryBudget, MemoryRequirement
-from engines.runtime import memory_estimate as estimate
-from engines.runtime.driver import open_session
-from traces import read
+from draftscope.engines.models import loading, memory
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.memory import MemoryBudget, MemoryRequirement
+from draftscope.engines.runtime import memory_estimate as estimate
+from draftscope.engines.runtime.driver import open_session
+from draftscope.traces import read
 
 GIGA = 10**9
 EIGHT, LONG, PICTURE = (

@@ -4,8 +4,8 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from engines.models.token_texts import token_text
-from traces.words import words
+from draftscope.engines.models.token_texts import token_text
+from draftscope.traces.words import words
 
 TEXT = " naïve 你好 🦊"
 

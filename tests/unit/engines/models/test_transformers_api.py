@@ -11,8 +11,8 @@ from support.chat_folder import byte_tokenizer, network
 from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel, MambaConfig, MambaForCausalLM
 
 import draftscope as ds
-from engines.models import transformers_api as api
-from traces.files import ROOT
+from draftscope.engines.models import transformers_api as api
+from draftscope.traces.files import ROOT
 
 PRIVATE = ("transformers.cache_utils", "transformers.models.llama", "modeling_gguf_pytorch_utils")
 """Modules whose names transformers does not document as an interface."""

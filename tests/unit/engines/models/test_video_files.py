@@ -13,8 +13,8 @@ import pytest
 import torch
 from PIL import Image
 
-from engines.models import video_files as video_clips
-from engines.settings import ConfigError
+from draftscope.engines.models import video_files as video_clips
+from draftscope.engines.settings import ConfigError
 
 Film = Callable[..., bytes]
 

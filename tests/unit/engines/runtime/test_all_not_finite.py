@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.models.toys.toy_field import FieldBackbone
-from engines.runtime.driver import NotFiniteError, Run, run_batch
-from engines.runtime.run_request import RunRequest
-from engines.sampling.distributions import GuidedSampling, to_probs
-from engines.testing.toy_models import Table, TableSession
+from draftscope.engines.models.toys.toy_field import FieldBackbone
+from draftscope.engines.runtime.driver import NotFiniteError, Run, run_batch
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.sampling.distributions import GuidedSampling, to_probs
+from draftscope.engines.testing.toy_models import Table, TableSession
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, bad: float, from_pass: int, wants: Any = lambda logits: True) -> None:

@@ -9,17 +9,17 @@ import torch
 from support.passes import passes
 from torch import Tensor
 
-from engines.models.catalog import load_model
-from engines.models.sessions.block import BlockLayer
-from engines.models.sessions.causal import CacheLayer, SlotLayer
-from engines.models.toys import toy_raster
-from engines.protocol import Model
-from engines.runtime.driver import Job, RunningSequence, open_session, run_batch, run_passes, sample_tokens
-from engines.runtime.run_request import RunRequest
-from engines.sampling.distributions import to_probs
-from engines.testing.conformance import finish
-from engines.testing.toy_models import Table
-from traces.schema import Fate
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.models.sessions.block import BlockLayer
+from draftscope.engines.models.sessions.causal import CacheLayer, SlotLayer
+from draftscope.engines.models.toys import toy_raster
+from draftscope.engines.protocol import Model
+from draftscope.engines.runtime.driver import Job, RunningSequence, open_session, run_batch, run_passes, sample_tokens
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.sampling.distributions import to_probs
+from draftscope.engines.testing.conformance import finish
+from draftscope.engines.testing.toy_models import Table
+from draftscope.traces.schema import Fate
 
 TOY = toy_raster.load()
 

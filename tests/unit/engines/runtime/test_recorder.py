@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from draftscope.cli.main import main
-from engines.ar.probs_request import ProbsRequest
-from engines.methods import METHODS
-from engines.models.catalog import load_model
-from engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision
-from engines.runtime import recorder
-from engines.runtime.driver import Job, Run, decode
-from engines.runtime.recorder import LIKELY, PendingStep, to_steps
-from engines.settings import ConfigError, make_config
-from traces import read
-from traces.schema import Call, Fate
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision
+from draftscope.engines.runtime import recorder
+from draftscope.engines.runtime.driver import Job, Run, decode
+from draftscope.engines.runtime.recorder import LIKELY, PendingStep, to_steps
+from draftscope.engines.settings import ConfigError, make_config
+from draftscope.traces import read
+from draftscope.traces.schema import Call, Fate
 
 W, V = 6, 90_000
 

@@ -8,13 +8,13 @@ import pytest
 
 import draftscope as ds
 from benchmarks._toy_runs import MODEL
-from demo.pages.api import tool_call_error
 from draftscope.cli.main import main
-from engines.methods import METHODS
-from engines.models.catalog import load_model
-from engines.runtime.run_request import RunRequest
-from engines.sampling.random_source import MAX_SEED, parse_seed
-from engines.settings import ConfigError
+from draftscope.demo.pages.api import tool_call_error
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.sampling.random_source import MAX_SEED, parse_seed
+from draftscope.engines.settings import ConfigError
 
 
 def test_names_become_a_job_with_defaults() -> None:

@@ -5,7 +5,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from engines.sampling.coupling import (
+from draftscope.engines.sampling.coupling import (
     collision_gumbel,
     collision_independent,
     gumbel_repeat_prob,
@@ -13,7 +13,7 @@ from engines.sampling.coupling import (
     total_variation,
     verify_drafts,
 )
-from engines.sampling.random_source import DrawKey, SeededRandom
+from draftscope.engines.sampling.random_source import DrawKey, SeededRandom
 
 DRAWS = 100_000
 

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from engines.methods.scd import Config
-from engines.sampling import coupling, distributions
-from engines.sampling import random_source as chance
-from engines.sampling.coupling import residual, sample_residual
-from engines.sampling.distributions import GuidedSampling, Sampling, to_probs, top_p_filter
-from engines.sampling.random_source import DrawKey, SeededRandom
-from engines.settings import make_config
+from draftscope.engines.methods.scd import Config
+from draftscope.engines.sampling import coupling, distributions
+from draftscope.engines.sampling import random_source as chance
+from draftscope.engines.sampling.coupling import residual, sample_residual
+from draftscope.engines.sampling.distributions import GuidedSampling, Sampling, to_probs, top_p_filter
+from draftscope.engines.sampling.random_source import DrawKey, SeededRandom
+from draftscope.engines.settings import make_config
 
 LOGITS = torch.tensor([[[2.0, 1.0, 1.0, -1.0]], [[0.0, 1.0, 2.0, 0.0]]], dtype=torch.float64)  # [rows, T, V]
 

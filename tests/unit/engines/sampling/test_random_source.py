@@ -4,8 +4,8 @@ import pytest
 import torch
 from scipy import stats
 
-from engines.sampling.random_source import MAX_SEED, DrawKey, SeededRandom, parse_seed
-from engines.settings import ConfigError
+from draftscope.engines.sampling.random_source import MAX_SEED, DrawKey, SeededRandom, parse_seed
+from draftscope.engines.settings import ConfigError
 
 WHERE = torch.arange(200_000)
 

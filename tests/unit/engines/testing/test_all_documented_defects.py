@@ -6,7 +6,7 @@ import pytest
 from support.mutants import EXAMPLE, load_edited
 
 from draftscope.cli.main import main
-from traces.files import ROOT
+from draftscope.traces.files import ROOT
 
 SENTENCE = re.compile(r"Replace `([^`]+)` by\s`([^`]+)` to\ssee it fail")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

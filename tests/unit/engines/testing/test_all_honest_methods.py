@@ -3,9 +3,9 @@
 import pytest
 from support.mutants import EXAMPLE, load_edited
 
-from engines.methods import METHODS
-from engines.testing.case import claims, subject
-from engines.testing.exactness import proof
+from draftscope.engines.methods import METHODS
+from draftscope.engines.testing.case import claims, subject
+from draftscope.engines.testing.exactness import proof
 
 RATIO = {"mode": "sample", "verdict": "ratio"}
 CASES: list[tuple[str, dict[str, object]]] = [

@@ -3,8 +3,8 @@
 import pytest
 from support.mutants import Mutant
 
-from engines.testing.case import subject
-from engines.testing.exactness import proof
+from draftscope.engines.testing.case import subject
+from draftscope.engines.testing.exactness import proof
 
 RATIO = {"mode": "sample", "verdict": "ratio"}
 IN_ORDER = {**RATIO, "verifier": "exact", "draft_threshold": 1.0}

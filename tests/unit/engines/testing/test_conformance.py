@@ -11,21 +11,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.ar.probs_request import ProbsRequest
-from engines.methods import METHODS, ar, blockwise, scd
-from engines.methods import continuous_ar as continuous
-from engines.methods.method import Method, no_deviation
-from engines.methods.speculative import EAGLE_DRAFTERS
-from engines.protocol import Decision, Decoder
-from engines.runtime import driver, recorder
-from engines.sampling import coupling
-from engines.sampling.random_source import DrawKey, RandomSource, SeededRandom
-from engines.settings import ConfigError, Setting, settings
-from engines.testing.case import claims, subject
-from engines.testing.conformance import CHECKS, CLAIM, DoesNotHoldError, check, run_contract_checks
-from engines.testing.exactness import proof
-from traces.replay import CanvasReplay
-from traces.schema import Step, Trace
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.methods import METHODS, ar, blockwise, scd
+from draftscope.engines.methods import continuous_ar as continuous
+from draftscope.engines.methods.method import Method, no_deviation
+from draftscope.engines.methods.speculative import EAGLE_DRAFTERS
+from draftscope.engines.protocol import Decision, Decoder
+from draftscope.engines.runtime import driver, recorder
+from draftscope.engines.sampling import coupling
+from draftscope.engines.sampling.random_source import DrawKey, RandomSource, SeededRandom
+from draftscope.engines.settings import ConfigError, Setting, settings
+from draftscope.engines.testing.case import claims, subject
+from draftscope.engines.testing.conformance import CHECKS, CLAIM, DoesNotHoldError, check, run_contract_checks
+from draftscope.engines.testing.exactness import proof
+from draftscope.traces.replay import CanvasReplay
+from draftscope.traces.schema import Step, Trace
 
 PRESETS = {
     (name, preset): dict(method.presets[preset]) for name, method in METHODS.items() for preset in method.presets

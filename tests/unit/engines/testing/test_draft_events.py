@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.ar.probs_request import ProbsRequest
-from engines.methods import METHODS
-from engines.protocol import Decision, Decoder
-from engines.sampling.random_source import RandomSource
-from engines.settings import make_config
-from engines.testing.case import subject
-from engines.testing.comparisons import missing_events
-from engines.testing.draft_events import (
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.methods import METHODS
+from draftscope.engines.protocol import Decision, Decoder
+from draftscope.engines.sampling.random_source import RandomSource
+from draftscope.engines.settings import make_config
+from draftscope.engines.testing.case import subject
+from draftscope.engines.testing.comparisons import missing_events
+from draftscope.engines.testing.draft_events import (
     ACCEPTED,
     ALL_ACCEPTED,
     BONUS,
@@ -31,9 +31,9 @@ from engines.testing.draft_events import (
     report,
     required,
 )
-from engines.testing.enumeration import by_role, exact_distribution, run_decoder
-from engines.testing.exactness import proof
-from engines.testing.toy_models import Table
+from draftscope.engines.testing.enumeration import by_role, exact_distribution, run_decoder
+from draftscope.engines.testing.exactness import proof
+from draftscope.engines.testing.toy_models import Table
 
 
 def scripted(*passes: tuple[list[int], list[int]]) -> Callable[[Any, Any, Any], Decoder]:

@@ -6,8 +6,14 @@ import pytest
 import torch
 from scipy import stats
 
-from engines.testing.chi_square import CELLS, HIGHEST, _score
-from engines.testing.power import FOUND, compared_rate, enumerated_variation, sampled_shift, sampled_variation
+from draftscope.engines.testing.chi_square import CELLS, HIGHEST, _score
+from draftscope.engines.testing.power import (
+    FOUND,
+    compared_rate,
+    enumerated_variation,
+    sampled_shift,
+    sampled_variation,
+)
 
 
 @pytest.mark.parametrize(("samples", "cells"), [(3000, 16), (1500, 16), (500, 36)])

@@ -11,10 +11,10 @@ from support.handmade import ALL
 from support.psd_runs import speculated
 
 from benchmarks._toy_runs import jacobi
-from traces.schema import Fate, Trace
-from visualizers import FIGURES
-from visualizers.figures.acceptance_map import LETTERS, lines_of, mean_verdicts, verdicts
-from visualizers.plot import plain
+from draftscope.traces.schema import Fate, Trace
+from draftscope.visualizers import FIGURES
+from draftscope.visualizers.figures.acceptance_map import LETTERS, lines_of, mean_verdicts, verdicts
+from draftscope.visualizers.plot import plain
 
 
 def run(seed: int = 0) -> Trace:

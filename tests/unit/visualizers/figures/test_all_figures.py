@@ -14,21 +14,21 @@ from support.handmade import ALL, coarse
 from support.psd_runs import Plan, speculated
 from support.toy_videos import film
 
-from analysis import stats as run_stats
-from analysis.seeds import over_runs
 from benchmarks._toy_runs import decode_toy_raster, jacobi, ordinary
-from traces import loads
-from traces.measures import MEASURES
-from traces.replay import state_after
-from traces.schema import Trace
-from visualizers import FIGURES, FigureError, supported
-from visualizers.export_zip.widths import narrowed
-from visualizers.figure import labels
-from visualizers.figures.canvas import halfway
-from visualizers.figures.collisions import LOOKS, MIN_AT_AN_AGE, shares
-from visualizers.figures.token_churn import FATE_ORDER, churn
-from visualizers.picture import cells, picture_of, render_canvas
-from visualizers.wrapping import panels
+from draftscope.analysis import stats as run_stats
+from draftscope.analysis.seeds import over_runs
+from draftscope.traces import loads
+from draftscope.traces.measures import MEASURES
+from draftscope.traces.replay import state_after
+from draftscope.traces.schema import Trace
+from draftscope.visualizers import FIGURES, FigureError, supported
+from draftscope.visualizers.export_zip.widths import narrowed
+from draftscope.visualizers.figure import labels
+from draftscope.visualizers.figures.canvas import halfway
+from draftscope.visualizers.figures.collisions import LOOKS, MIN_AT_AN_AGE, shares
+from draftscope.visualizers.figures.token_churn import FATE_ORDER, churn
+from draftscope.visualizers.picture import cells, picture_of, render_canvas
+from draftscope.visualizers.wrapping import panels
 
 
 def run(coupling: str = "maximal", window: int = 12, alpha: float = 1.0, seed: int = 0) -> Trace:

@@ -8,7 +8,7 @@ import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.psd_runs import Plan, speculated
 
-from analysis.block_stats import (
+from draftscope.analysis.block_stats import (
     by_draft_step,
     decode_order,
     estimator_errors,
@@ -16,14 +16,14 @@ from analysis.block_stats import (
     local_ar_ness,
     router_decisions,
 )
-from analysis.prediction import contributions, foresight
-from traces.schema import Fate, Mask
-from visualizers import FIGURES
-from visualizers.figures.graph import HORIZONS, SIZES, pass_with_graph
-from visualizers.figures.mask import boundaries, cells, numbered, pass_with_mask
-from visualizers.figures.order import along, binned
-from visualizers.figures.routing import estimator
-from visualizers.figures.throughput import Rates, rates
+from draftscope.analysis.prediction import contributions, foresight
+from draftscope.traces.schema import Fate, Mask
+from draftscope.visualizers import FIGURES
+from draftscope.visualizers.figures.graph import HORIZONS, SIZES, pass_with_graph
+from draftscope.visualizers.figures.mask import boundaries, cells, numbered, pass_with_mask
+from draftscope.visualizers.figures.order import along, binned
+from draftscope.visualizers.figures.routing import estimator
+from draftscope.visualizers.figures.throughput import Rates, rates
 
 RUN, OTHER = s2d2(), s2d2(Blocks(seed=1))
 

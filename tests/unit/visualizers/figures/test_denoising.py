@@ -5,8 +5,8 @@ from collections import Counter, defaultdict
 import pytest
 from support.blocks import Blocks, s2d2, simsd
 
-from traces.schema import Trace
-from visualizers import FIGURES
+from draftscope.traces.schema import Trace
+from draftscope.visualizers import FIGURES
 
 
 def betas(trace: Trace) -> dict[int, list[float]]:

@@ -12,13 +12,13 @@ from support.handmade import ALL, make, step
 from support.toy_videos import film
 
 from benchmarks._toy_runs import decode_toy_raster, jacobi, ordinary
-from traces.schema import Canvas, Trace
-from traces.stats import Tally
-from traces.video import frame_ends, frame_names, kept_by_change
-from visualizers import FIGURES
-from visualizers.figures.acceptance import BINS, PlaceTally, by_detail, correlation, local_detail
-from visualizers.figures.acceptance_map import verdicts
-from visualizers.picture import data_url, picture_of
+from draftscope.traces.schema import Canvas, Trace
+from draftscope.traces.stats import Tally
+from draftscope.traces.video import frame_ends, frame_names, kept_by_change
+from draftscope.visualizers import FIGURES
+from draftscope.visualizers.figures.acceptance import BINS, PlaceTally, by_detail, correlation, local_detail
+from draftscope.visualizers.figures.acceptance_map import verdicts
+from draftscope.visualizers.picture import data_url, picture_of
 
 ORDINARY, RUN = ordinary(4, 4), jacobi(4, 4, 6)
 PLACES = tuple(product(range(3), repeat=2))

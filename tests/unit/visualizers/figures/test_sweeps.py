@@ -9,12 +9,12 @@ from statistics import fmean, stdev
 import pytest
 from support.results import row, sweep
 
-from analysis.groups import SPEEDS, gathered, records, speeds
-from analysis.tradeoffs import on_frontier
-from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results, read_rows
-from visualizers.figures.sweep_results import curves, swept
-from visualizers.label_layout import arrange_labels
-from visualizers.tables import as_csv, as_latex, as_markdown
+from draftscope.analysis.groups import SPEEDS, gathered, records, speeds
+from draftscope.analysis.tradeoffs import on_frontier
+from draftscope.visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results, read_rows
+from draftscope.visualizers.figures.sweep_results import curves, swept
+from draftscope.visualizers.label_layout import arrange_labels
+from draftscope.visualizers.tables import as_csv, as_latex, as_markdown
 
 ROWS = read_rows(sweep())
 

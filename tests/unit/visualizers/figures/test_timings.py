@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from draftscope.cli.main import main
-from visualizers import TIMING_FIGURES, SweepError, read_timings
+from draftscope.visualizers import TIMING_FIGURES, SweepError, read_timings
 
 ROW: dict[str, Any] = {"method": "cspd", "gamma": 8, "batch": 1, "tokens_per_verification": 3.5}
 ROW |= {"tokens_expected": 3.75, "faster_median": 1.5, "faster_low_quartile": 1.25, "faster_high_quartile": 2.0}

@@ -6,13 +6,13 @@ from math import exp
 import pytest
 from support.handmade import ALL
 
-from traces.schema import Fate, Trace
-from traces.stats import summarise
-from visualizers import FIGURES
-from visualizers.figures.acceptance import FEWEST, PARTS
-from visualizers.figures.bias import Bias, Density, bias_figure
-from visualizers.figures.sweeps import acceptances, swept, tries
-from visualizers.figures.verification import LOWEST, first_drafts
+from draftscope.traces.schema import Fate, Trace
+from draftscope.traces.stats import summarise
+from draftscope.visualizers import FIGURES
+from draftscope.visualizers.figures.acceptance import FEWEST, PARTS
+from draftscope.visualizers.figures.bias import Bias, Density, bias_figure
+from draftscope.visualizers.figures.sweeps import acceptances, swept, tries
+from draftscope.visualizers.figures.verification import LOWEST, first_drafts
 
 RUN = ALL["cspd"]()
 

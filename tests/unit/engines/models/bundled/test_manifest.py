@@ -19,19 +19,19 @@ from support.tiny_text_checkpoints import network_of
 import draftscope as ds
 from benchmarks._image_quality import as_asked
 from draftscope.cli.main import main
-from engines.ar.probs_request import ProbsRequest
-from engines.models import download as fetching
-from engines.models.bundled import image, language
-from engines.models.bundled import prompts as studio
-from engines.models.catalog import MODELS, default_model, drafter_of, is_available, load_model, models_for
-from engines.models.checkpoint_files import CheckpointDir, other_hashes, sampled_hash, sha256, weight_hashes
-from engines.models.checkpoints import gguf_file
-from engines.models.checkpoints.families import Example, Fetched
-from engines.models.errors import ModelError
-from engines.runtime.driver import sample_tokens
-from engines.runtime.run_request import RunRequest
-from engines.testing.conformance import finish
-from traces import dumps, loads
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.models import download as fetching
+from draftscope.engines.models.bundled import image, language
+from draftscope.engines.models.bundled import prompts as studio
+from draftscope.engines.models.catalog import MODELS, default_model, drafter_of, is_available, load_model, models_for
+from draftscope.engines.models.checkpoint_files import CheckpointDir, other_hashes, sampled_hash, sha256, weight_hashes
+from draftscope.engines.models.checkpoints import gguf_file
+from draftscope.engines.models.checkpoints.families import Example, Fetched
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.runtime.driver import sample_tokens
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces import dumps, loads
 from training.trainer import with_reads
 
 NAME = "text-draft"
@@ -103,9 +103,9 @@ def test_a_large_file_of_a_checkpoint_is_sampled_and_says_so(tmp_path: Path, mon
     source, file = CheckpointDir("mine", tmp_path, "Fetch it."), tmp_path / "model.safetensors"
     assert weight_hashes(source) == {"model.safetensors": sha256(file)}
     assert other_hashes(source) == {"config.json": sha256(tmp_path / "config.json")}
-    monkeypatch.setattr("engines.models.checkpoint_files._WHOLE_BYTES", 1000)
-    monkeypatch.setattr("engines.models.checkpoint_files._SAMPLE_EVERY", 2**20)
-    monkeypatch.setattr("engines.models.checkpoint_files._SAMPLE_BYTES", 2**10)
+    monkeypatch.setattr("draftscope.engines.models.checkpoint_files._WHOLE_BYTES", 1000)
+    monkeypatch.setattr("draftscope.engines.models.checkpoint_files._SAMPLE_EVERY", 2**20)
+    monkeypatch.setattr("draftscope.engines.models.checkpoint_files._SAMPLE_BYTES", 2**10)
     (name, digest), *none = weight_hashes(source).items()
     assert (name, none) == ("model.safetensors (samples)", []) and digest == sampled_hash(file) != sha256(file)
     data = bytearray(file.read_bytes())

@@ -11,10 +11,10 @@ from diffusers import AutoencoderKL
 from support.passes import passes
 from torch import Tensor
 
-from engines.continuous.path_request import PathRequest
-from engines.methods import METHODS
-from engines.models.bundled.image_networks import TransformerSize
-from engines.models.bundled.patch import (
+from draftscope.engines.continuous.path_request import PathRequest
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.bundled.image_networks import TransformerSize
+from draftscope.engines.models.bundled.patch import (
     PREFIX,
     SIZES,
     WIDTH,
@@ -25,13 +25,13 @@ from engines.models.bundled.patch import (
     StudioPatch,
     condition_vectors,
 )
-from engines.models.checkpoints.images.mar import MAR, MARModel, MARSize
-from engines.models.sessions.denoising import _Rows
-from engines.runtime.driver import Job, RunningSequence, make_trace, open_session, run_passes
-from engines.settings import ConfigError, make_config, settings
-from traces import dumps, loads
-from traces.labels import is_baseline, method_name
-from traces.schema import ModelCard, Trace
+from draftscope.engines.models.checkpoints.images.mar import MAR, MARModel, MARSize
+from draftscope.engines.models.sessions.denoising import _Rows
+from draftscope.engines.runtime.driver import Job, RunningSequence, make_trace, open_session, run_passes
+from draftscope.engines.settings import ConfigError, make_config, settings
+from draftscope.traces import dumps, loads
+from draftscope.traces.labels import is_baseline, method_name
+from draftscope.traces.schema import ModelCard, Trace
 
 CPU = torch.device("cpu")
 QUICK = {"steps": 3, "last_timestep": 200, "gamma": 6, "prefill_share": 0.0}

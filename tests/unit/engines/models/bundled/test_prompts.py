@@ -2,7 +2,7 @@
 
 import pytest
 
-from engines.models.bundled.prompts import PROMPTS, Prompt, PromptError, parse_prompt
+from draftscope.engines.models.bundled.prompts import PROMPTS, Prompt, PromptError, parse_prompt
 
 
 def test_prompts_are_read_with_synonyms() -> None:

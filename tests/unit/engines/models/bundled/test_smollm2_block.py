@@ -10,13 +10,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from scipy import stats
 
-from engines.methods import METHODS
-from engines.models import catalog
-from engines.models.bundled import smollm2_block
-from engines.models.catalog import is_available, load_model
-from engines.models.errors import ModelError, ModelWarning
-from engines.runtime.driver import Job, run_batch
-from engines.sampling.distributions import to_probs
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models import catalog
+from draftscope.engines.models.bundled import smollm2_block
+from draftscope.engines.models.catalog import is_available, load_model
+from draftscope.engines.models.errors import ModelError, ModelWarning
+from draftscope.engines.runtime.driver import Job, run_batch
+from draftscope.engines.sampling.distributions import to_probs
 
 needs_smollm2 = pytest.mark.skipif(not is_available("smollm2"), reason="draftscope model download smollm2 fetches it")
 SUBJECTS = ("rain", "bread", "a bridge", "the moon", "chess", "a violin", "trees", "trains", "salt", "maps")

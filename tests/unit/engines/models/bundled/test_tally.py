@@ -6,11 +6,11 @@ from random import Random
 import pytest
 import torch
 
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models.bundled import tally
+from draftscope.engines.models.bundled.language import MASK
+from draftscope.engines.models.catalog import MODELS, load_model
 from draftscope.experiments.problems import bundled_problems, problems_of
-from engines.methods import METHODS
-from engines.models.bundled import tally
-from engines.models.bundled.language import MASK
-from engines.models.catalog import MODELS, load_model
 from training.block_diffusion import BLOCK, Noise, Recipe, token_id
 from training.tally import batch, encoder
 

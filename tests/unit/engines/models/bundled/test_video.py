@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from engines.ar.probs_request import ProbsRequest
-from engines.models.bundled import video
-from engines.models.bundled.image_networks import CODES, GRID, SIZE
-from engines.models.bundled.video import FRAMES, GIVEN, GIVEN_FRAMES, LENGTH
-from engines.models.checkpoints.images.video_model import pack
-from engines.runtime.run_request import RunRequest
-from engines.sampling.distributions import Sampling
-from engines.settings import ConfigError
-from engines.testing.conformance import finish
-from traces import dumps, loads
-from traces.schema import Trace
-from visualizers.picture import picture_of
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.models.bundled import video
+from draftscope.engines.models.bundled.image_networks import CODES, GRID, SIZE
+from draftscope.engines.models.bundled.video import FRAMES, GIVEN, GIVEN_FRAMES, LENGTH
+from draftscope.engines.models.checkpoints.images.video_model import pack
+from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.engines.sampling.distributions import Sampling
+from draftscope.engines.settings import ConfigError
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces import dumps, loads
+from draftscope.traces.schema import Trace
+from draftscope.visualizers.picture import picture_of
 
 PLAIN = Sampling()
 

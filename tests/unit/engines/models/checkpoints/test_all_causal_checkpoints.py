@@ -13,10 +13,10 @@ from transformers import AutoModelForCausalLM, BertConfig, BertLMHeadModel, Prop
 
 import draftscope as ds
 from benchmarks.families import tiny_network
-from engines.models.checkpoints.causal_network import estimate_cached_numel, traits_of
-from engines.models.errors import ModelError, ModelWarning
-from engines.models.loading import load, needs_of
-from engines.models.transformers_api import cache_of
+from draftscope.engines.models.checkpoints.causal_network import estimate_cached_numel, traits_of
+from draftscope.engines.models.errors import ModelError, ModelWarning
+from draftscope.engines.models.loading import load, needs_of
+from draftscope.engines.models.transformers_api import cache_of
 
 PROMPT = "a b c a b"
 SHORT: dict[str, Any] = {"prompt": PROMPT, "top_k": 1, "length": 12}

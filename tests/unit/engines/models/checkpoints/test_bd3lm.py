@@ -10,8 +10,8 @@ from support.damaged_checkpoints import Change, configured, refused, removed, we
 from support.tiny_text_checkpoints import LONGEST, PADDED, SEED, SPECIAL, job, known, tokenizer_of, write
 from transformers import Starcoder2Config
 
-from engines.models.checkpoints.bd3lm import BD3LM, fold
-from engines.models.loading import load
+from draftscope.engines.models.checkpoints.bd3lm import BD3LM, fold
+from draftscope.engines.models.loading import load
 
 
 def test_folded_weights_give_the_logits_of_the_published_network() -> None:

@@ -16,8 +16,8 @@ from support.tiny_text_checkpoints import (
     write,
 )
 
-from engines.models import loading
-from engines.models.loading import load
+from draftscope.engines.models import loading
+from draftscope.engines.models.loading import load
 
 
 def test_the_head_of_a_tied_checkpoint_is_not_used(tmp_path: Path) -> None:

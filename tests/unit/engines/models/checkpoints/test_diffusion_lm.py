@@ -29,17 +29,17 @@ from support.tiny_text_checkpoints import (
 from tokenizers import Tokenizer
 
 from draftscope.cli.main import main
-from engines.diffusion_lm.block_sequence import TextTask
-from engines.methods import METHODS
-from engines.models import catalog, loading
-from engines.models.catalog import MODELS, VARIABLE, drafter_of, load_model, open_model, register_folders
-from engines.models.checkpoint_files import sha256
-from engines.models.checkpoints import diffusion_lm
-from engines.models.checkpoints.families import CHECKPOINTS, COSMOS
-from engines.models.errors import ModelError
-from engines.models.loading import load
-from engines.runtime.driver import Job, Run, open_session, run_batch
-from traces import read
+from draftscope.engines.diffusion_lm.block_sequence import TextTask
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models import catalog, loading
+from draftscope.engines.models.catalog import MODELS, VARIABLE, drafter_of, load_model, open_model, register_folders
+from draftscope.engines.models.checkpoint_files import sha256
+from draftscope.engines.models.checkpoints import diffusion_lm
+from draftscope.engines.models.checkpoints.families import CHECKPOINTS, COSMOS
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.models.loading import load
+from draftscope.engines.runtime.driver import Job, Run, open_session, run_batch
+from draftscope.traces import read
 
 SHIFTED, FULL = ("Fast_dLLM_Qwen", "Dream", "PanguEmbedded"), ("llada", "Dream")
 

@@ -12,7 +12,7 @@ from support.tiny_llama import greedy
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 import draftscope as ds
-from engines.models.checkpoints.gguf_file import convert
+from draftscope.engines.models.checkpoints.gguf_file import convert
 
 pytestmark = pytest.mark.slow
 KINDS = (gguf.GGMLQuantizationType.Q4_K, gguf.GGMLQuantizationType.Q6_K)

@@ -18,24 +18,24 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from draftscope.cli.main import main
-from engines.ar.probs_request import ProbsRequest
-from engines.continuous.flow import flow_schedule
-from engines.continuous.path_request import PathRequest
-from engines.methods import METHODS
-from engines.models import loading
-from engines.models.checkpoint_files import CheckpointDir
-from engines.models.checkpoints import conversion
-from engines.models.checkpoints.images import chameleon, cosmos, emu3
-from engines.models.checkpoints.images.mar import MAR, MARSize
-from engines.models.checkpoints.images.video_model import pack
-from engines.models.checkpoints.images.xar import CellSession
-from engines.models.errors import ModelError
-from engines.runtime.driver import Job
-from engines.sampling.distributions import GuidedSampling, Sampling
-from engines.settings import ConfigError, make_config
-from engines.testing.conformance import finish
-from traces import dumps, loads, read
-from visualizers.picture import picture_of
+from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.continuous.flow import flow_schedule
+from draftscope.engines.continuous.path_request import PathRequest
+from draftscope.engines.methods import METHODS
+from draftscope.engines.models import loading
+from draftscope.engines.models.checkpoint_files import CheckpointDir
+from draftscope.engines.models.checkpoints import conversion
+from draftscope.engines.models.checkpoints.images import chameleon, cosmos, emu3
+from draftscope.engines.models.checkpoints.images.mar import MAR, MARSize
+from draftscope.engines.models.checkpoints.images.video_model import pack
+from draftscope.engines.models.checkpoints.images.xar import CellSession
+from draftscope.engines.models.errors import ModelError
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.sampling.distributions import GuidedSampling, Sampling
+from draftscope.engines.settings import ConfigError, make_config
+from draftscope.engines.testing.conformance import finish
+from draftscope.traces import dumps, loads, read
+from draftscope.visualizers.picture import picture_of
 
 CODED = ("janus", "emu3", "lumina-mgpt", "lumina-mgpt-2", "anole")
 LATENT = ("mar", "xar", "harmon")
