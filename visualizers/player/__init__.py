@@ -1,15 +1,17 @@
 """The trace player: one script and one style sheet, used by the app and by standalone pages alike.
 
-The script is plain text to be inlined. It defines `globalThis.Draftscope = {mount}` once and needs only `data()`.
+The script is plain text to be inlined: the JavaScript modules of this folder in one scope, without their imports. It
+defines `globalThis.Draftscope = {mount}` once and needs only `data()`. `tools/player` checks the modules' types.
 What the terms mean, in the player and around it, is in glossary.toml.
 """
 
 import json
+import re
 import tomllib
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from draftscope.analysis.hardware import presets
 from draftscope.traces.labels import NAMES
@@ -19,20 +21,21 @@ from draftscope.traces.schema import FATES
 from draftscope.traces.setting_names import METHODS_WITH_RENAMED_SETTINGS, RENAMED_SETTINGS
 from draftscope.visualizers.palette import DARK, LIGHT, MARKS, ink
 
-_FOLDER = Path(__file__).parent
+FOLDER: Final = Path(__file__).parent
 _SCRIPTS = (
     *("words", "replay", "paint", "canvases", "text", "charts", "mask", "clip", "lane", "rules", "uniform_draw"),
     *("bars", "worked", "hardware", "controls", "race", "script", "stage", "player"),
 )
-"""In one scope, in this order."""
+"""The modules, in the order in which they run in one scope."""
+_IMPORT: Final = re.compile(r'^import \{ [^}]* \} from "\./\w+\.js";\n', re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:class|const|function)\b)", re.MULTILINE)
 
 
 @cache
 def script() -> str:
     """Return the player's JavaScript, safe to inline more than once on a page."""
-    parts = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
+    parts = "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(f"{name}.js"))) for name in _SCRIPTS)
     opening = '(() => {\n"use strict";\nif (globalThis.Draftscope) return;\n'
-    opening += "const { term, mark } = globalThis.draftscopeTerms;"
     return f"{around()}{opening}\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"
 
 
@@ -87,4 +90,4 @@ def data() -> dict[str, Any]:
 
 
 def _read(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
+    return (FOLDER / name).read_text(encoding="utf-8")

@@ -1,3 +1,4 @@
+// @ts-check
 (() => {
   // The page's address; no other code writes it. After its # come, each only if present: the `tab`, the `run` that is
   // shown (a recording, runs that are compared, or what decodes it), the scene of a `tour`, and the `place` in the run.

@@ -1,24 +1,30 @@
+// @ts-check
 // The distributions of an acceptance test: p over q as columns with the uniform draw in the draft's column, the residual, the likeliest
 // tokens, and for vectors two bell curves.
 
+import { drawTile } from "./charts.js";
+import { drawDot, drawLine, drawText, fillBox, make, sized } from "./paint.js";
+import { figure } from "./replay.js";
+import { signed } from "./rules.js";
+
 const MOST_COLUMNS = 5;
 /** The probability of tokens not shown from which they get a column. */
-const LEAST_REST = 0.005;
+export const LEAST_REST = 0.005;
 const TILE_PIXELS = 16;
 
 /** A picture that `draw(context)` draws in a square, or null if it returns false. */
-function thumb(side, draw) {
+export function thumb(side, draw) {
   const tile = make("canvas", { class: "ds-thumb", style: `width: ${side}px; height: ${side}px`, "aria-hidden": "true" });
   return draw(sized(tile, side, side)) ? tile : null;
 }
 
 /** A token as a picture of itself, or null. */
-function thumbnail(pictures, token, side) {
+export function thumbnail(pictures, token, side) {
   return Number.isInteger(token) ? thumb(side, (context) => drawTile(context, pictures, token, 0, 0, side)) : null;
 }
 
 /** A number above a column, which is narrow: one below `least` is not written out. */
-function small(value, least) {
+export function small(value, least) {
   return value > 0 && value < least ? `< ${least}` : figure(value, 2);
 }
 
@@ -43,7 +49,7 @@ function columns(moment, pictures, rows) {
  * The draft, what replaced it and the likeliest tokens by either distribution, at most `most`, as {token, p, q, mark}; the others
  * together, without a token, keep the totals.
  */
-function ratioRows(moment, likely, most = MOST_COLUMNS) {
+export function ratioRows(moment, likely, most = MOST_COLUMNS) {
   const [draft, taken] = [moment.token("draft"), moment.token("token")];
   const mark = (token) => (token === draft ? "draft" : moment.redrawn && token === taken ? "drawn" : null);
   const weight = ({ token, p, q }) => (mark(token) ? Infinity : Math.max(p, q));
@@ -54,7 +60,7 @@ function ratioRows(moment, likely, most = MOST_COLUMNS) {
 }
 
 /** p outlined over q. In the draft's column, the part of q above p is what a uniform draw rejects; the draw u is marked at height u * q. */
-function ratioColumns(moment, pictures, likely) {
+export function ratioColumns(moment, pictures, likely) {
   const rows = ratioRows(moment, likely).map(({ token, p, q, mark }) => {
     const judged = mark === "draft" && moment.ratioDecided;
     const parts = [{ kind: "q", to: judged ? Math.min(p, q) : q }, ...(judged && q > p ? [{ kind: "over", from: p, to: q }] : []), { kind: "p", to: p }];
@@ -72,7 +78,7 @@ function mostOf(rows, token) {
 }
 
 /** What the model finds likely, with the token that was taken marked. */
-function topColumns(moment, pictures) {
+export function topColumns(moment, pictures) {
   const taken = moment.token("token");
   const rows = moment.top.map(([token, p]) => ({ token, parts: [{ kind: "p", to: p }], number: small(p, 0.001), mark: token === taken ? "taken" : null }));
   return columns(moment, pictures, mostOf(rows, taken));
@@ -82,7 +88,7 @@ function topColumns(moment, pictures) {
  * What is left of p over q, max(0, p - q), the largest first, and its sum over all tokens: their total variation where that is
  * recorded, else the sum over the tokens that are.
  */
-function residualOf(moment) {
+export function residualOf(moment) {
   const left = (moment.likely ?? []).map(({ token, p, q }) => ({ token, share: Math.max(0, p - q) })).filter(({ share }) => share > 0);
   left.sort((a, b) => b.share - a.share || a.token - b.token);
   const known = left.reduce((sum, { share }) => sum + share, 0);
@@ -90,7 +96,7 @@ function residualOf(moment) {
 }
 
 /** The residual scaled to 100 %, with the token that was drawn from it marked. */
-function residualColumns(moment, pictures) {
+export function residualColumns(moment, pictures) {
   const drawn = moment.redrawn ? moment.token("token") : null;
   const { left, total } = residualOf(moment);
   const rows = mostOf(left, drawn).map(({ token, share }) => ({ token, parts: [{ kind: "left", to: share / total }], number: `${small((100 * share) / total, 0.1)} %`, mark: token === drawn ? "drawn" : null }));
@@ -98,14 +104,14 @@ function residualColumns(moment, pictures) {
 }
 
 /** The last denoising step of draft and target as bell curves along the line between their means; null without numbers. */
-function bellsOf(moment) {
+export function bellsOf(moment) {
   const names = ["last_std", "last_std_draft", "last_mean_distance", "last_place", "last_place_token"];
   const [target, draft, distance, place, token] = names.map((name) => moment.number(name));
   return target > 0 && draft > 0 && distance >= 0 && place !== undefined ? { target, draft, distance, place, token } : null;
 }
 
 /** What log w is made of where all denoising steps decide, in full or for the stage; empty where it is not known. */
-function pathInWords(moment, full) {
+export function pathInWords(moment, full) {
   const [path, highest] = ["path_log_ratio", "path_log_ratio_highest"].map((name) => moment.number(name));
   if (path === undefined || highest === undefined) return "";
   if (!full) return `log w = ${signed(path)} − ${signed(highest)}, over all steps`;
@@ -113,7 +119,7 @@ function pathInWords(moment, full) {
 }
 
 /** Draw log p / q of each denoising step as a bar from the sum before the step to the sum after it, and the highest sum before the last step, where it counts, as a dot. */
-function drawTerms(context, terms, { surface }, dotted, [wide, tall], font) {
+export function drawTerms(context, terms, { surface }, dotted, [wide, tall], font) {
   const sums = [0];
   for (const term of terms) sums.push(sums.at(-1) + term);
   const [low, high] = [Math.min(...sums), Math.max(...sums)];
@@ -126,7 +132,7 @@ function drawTerms(context, terms, { surface }, dotted, [wide, tall], font) {
 }
 
 /** Draw the curves in a box: q around 0, p around the distance of the means, the draft and its replacement as marks, at the edge when outside the box. */
-function drawBells(context, { target, draft, distance, place, token }, { surface }, replaced, [wide, tall], font) {
+export function drawBells(context, { target, draft, distance, place, token }, { surface }, replaced, [wide, tall], font) {
   const base = tall - 20;
   const marks = [0, distance, place];
   const [low, high] = [Math.min(...marks) - 3 * Math.max(draft, target), Math.max(...marks) + 3 * Math.max(draft, target)];

@@ -1,12 +1,16 @@
+// @ts-check
 // The view laid out like the canvas itself: the picture so far.
+
+import { SMALL_FONT, View, album, drawGlyph, drawOutline, drawText, drawWithin, fillBox, hatch, make, paintPath } from "./paint.js";
+import { NOTHING } from "./replay.js";
 
 /** Pixels that the name of a frame takes. */
 const NAME_HEIGHT = 14;
 /** Cells below this size get no lines between them, which would be all that is seen. */
-const LEAST_RULED = 8;
+export const LEAST_RULED = 8;
 
 /** The picture so far: tiles of the tokens, drafts dimmed and hatched, and on request the outcome of each. */
-class PictureView extends View {
+export class PictureView extends View {
   supports = ({ grid }) => grid.kind !== "text";
   heightFor = (width) => (width * this.grid.rows) / this.grid.columns;
   /** Frame names are drawn in cells that stay free above a frame; where these are small, the first line needs more. */
@@ -180,6 +184,6 @@ class PictureView extends View {
   }
 }
 
-function loaded(image) {
+export function loaded(image) {
   return Boolean(image?.complete && image.naturalWidth > 0);
 }

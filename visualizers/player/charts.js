@@ -1,4 +1,10 @@
+// @ts-check
 // The views along time: this forward pass in detail, and every forward pass as a row.
+
+import { loaded } from "./canvases.js";
+import { CLOCKS } from "./controls.js";
+import { SMALL_FONT, View, drawGlyph, drawOutline, drawText, drawWithin, fillBox, hatch, make, say, ticksUpTo } from "./paint.js";
+import { NOTHING, State, weightOf } from "./replay.js";
 
 const WORD_SLOT = { wide: 64, tall: 27 };
 /** Pixels left of and below the axes of every forward pass. */
@@ -9,7 +15,7 @@ const BAR_NOTE = "bar = acceptance probability, tick = uniform draw";
 const SMALLEST_WORD = 7;
 
 /** What this forward pass did, one slot per position: token, uniform draw against acceptance probability, outcome. */
-class PassView extends View {
+export class PassView extends View {
   constructor() {
     super("pass", "This forward pass", BAR_NOTE);
   }
@@ -87,7 +93,7 @@ class PassView extends View {
 }
 
 /** Draw the tile of a token. Return whether there was one. */
-function drawTile(context, pictures, token, x, y, side) {
+export function drawTile(context, pictures, token, x, y, side) {
   const sheet = pictures?.sheet;
   const place = sheet?.placeOf ? sheet.placeOf.get(token) : token;
   if (place === undefined || !loaded(sheet?.image)) return false;
@@ -98,7 +104,7 @@ function drawTile(context, pictures, token, x, y, side) {
 }
 
 /** Every forward pass as a row of positions: what stayed, what changed, what became final. Time runs down. */
-class TimelineView extends View {
+export class TimelineView extends View {
   heightFor = () => 300; // in every lane, so that a row means the same moment in two of them
 
   constructor() {

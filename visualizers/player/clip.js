@@ -1,11 +1,16 @@
+// @ts-check
 // The clip decoded from the latent frames of a video, as far as it is decided, with its own slider.
+
+import { loaded } from "./canvases.js";
+import { showPlay } from "./controls.js";
+import { View, album, drawOutline, fillBox, make, makeButton, makeSlider, say } from "./paint.js";
 
 /** How long a clip takes, where each of its frames can stay for a time between these. */
 const [CLIP_MILLISECONDS, SHORTEST_FRAME, LONGEST_FRAME] = [2400, 100, 240];
 const WIDEST_CLIP = 280;
 
 /** One frame of the clip. The chosen token is framed in every frame that its latent frame covers. */
-class ClipView extends View {
+export class ClipView extends View {
   supports = () => this.frames.length > 0;
   heightFor = (width) => (Math.min(width, WIDEST_CLIP) * this.grid.cellRows) / this.grid.cellColumns;
 

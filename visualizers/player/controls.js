@@ -1,4 +1,10 @@
+// @ts-check
 // What the reader operates above the lanes.
+
+import { Hardware } from "./hardware.js";
+import { icon, make, makeButton, makeSlider, say } from "./paint.js";
+import { formatInteger } from "./replay.js";
+import { NEXT } from "./worked.js";
 
 const ICONS = {
   first: "M3 3h2v10h-2zM13 3v10l-7-5z",
@@ -13,11 +19,11 @@ const SPEEDS = {
   milliseconds: [[0.05, "1/20 of real time"], [0.1, "1/10 of real time"], [0.25, "1/4 of real time"], [0.5, "half real time"], [1, "real time"], [4, "4 × real time"]],
 };
 SPEEDS.computed = SPEEDS.milliseconds;
-const USUAL_SPEED = { passes: 10, milliseconds: 0.25, computed: 0.25 };
-const CLOCKS = { passes: "Forward passes", milliseconds: "Milliseconds, measured", computed: "Milliseconds, computed" };
+export const USUAL_SPEED = { passes: 10, milliseconds: 0.25, computed: 0.25 };
+export const CLOCKS = { passes: "Forward passes", milliseconds: "Milliseconds, measured", computed: "Milliseconds, computed" };
 
 /** The buttons, the slider and the choices above the lanes. */
-class Controls {
+export class Controls {
   constructor(player) {
     const button = (name, label, act) => makeButton({ "aria-label": label, title: label }, act, icon(ICONS[name], true));
     this.play = makeButton({ class: "ds-play" }, () => player.toggle());
@@ -84,7 +90,7 @@ class Controls {
 }
 
 /** Say on a button that a press plays, or pauses. */
-function showPlay(button, playing, what = "") {
+export function showPlay(button, playing, what = "") {
   const label = `${playing ? "Pause" : "Play"}${what}`;
   if (button.title === label) return;
   button.title = label;

@@ -1,4 +1,8 @@
+// @ts-check
 // The clock of hardware that is not here, and the choice of it. The arithmetic is that of analysis/hardware.py.
+
+import { make, say } from "./paint.js";
+import { formatInteger } from "./replay.js";
 
 const HARDWARE_FIELDS = ["device", "engine", "target", "draft", "batch"];
 const MOST_BATCH = 4096;
@@ -18,7 +22,7 @@ function denoised({ call, position, token, numbers, judged, evaluated }, config,
 }
 
 /** Milliseconds of a pass of a run after `finals` final tokens. A pass that has not arrived takes none. */
-function computedMilliseconds(step, finals, { device, engine, target, draft, batch }, { meta, guided }) {
+export function computedMilliseconds(step, finals, { device, engine, target, draft, batch }, { meta, guided }) {
   const { call, judged } = step;
   if (!call.query_tokens) return 0;
   const size = call.role === "draft" && draft ? draft : target;
@@ -52,7 +56,7 @@ function withoutHead(replays, { target }) {
 }
 
 /** The choice of device, engine, networks and batch. */
-class Hardware {
+export class Hardware {
   constructor({ devices, engines, sizes, usual }, changed) {
     this.presets = { device: devices, engine: engines, target: sizes, draft: sizes };
     this.usual = usual;

@@ -1,4 +1,13 @@
+// @ts-check
 // One trace on the page: its report, its views, what is known about the chosen token, and a table of all passes.
+
+import { PictureView } from "./canvases.js";
+import { PassView, TimelineView } from "./charts.js";
+import { ClipView } from "./clip.js";
+import { MaskView } from "./mask.js";
+import { icon, make, mark, say, term } from "./paint.js";
+import { NOTHING, Replay, State, figure, formatInteger } from "./replay.js";
+import { TextView } from "./text.js";
 
 const MOST_TABLE_ROWS = 2000;
 const EARLIER_SHOWN = 3;
@@ -125,7 +134,24 @@ class PassTable {
 }
 
 /** A trace with everything that shows it. */
-class Lane {
+export class Lane {
+  /** @type {any} */
+  theme;
+  /** @type {() => void} */
+  redraw;
+  /** @type {Record<string, string | string[]>} */
+  answers;
+  /** @type {any} */
+  report;
+  /** @type {any} */
+  scene;
+  /** @type {boolean} */
+  live;
+  /** @type {string} */
+  shape;
+  /** @type {string} */
+  label;
+
   /** `answers` has what is right for every prompt where that is known: a number, or a regular expression a line. */
   constructor(meta, theme, redraw, answers) {
     Object.assign(this, { theme, redraw, answers });

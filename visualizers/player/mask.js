@@ -1,4 +1,7 @@
+// @ts-check
 // The attention mask of the forward pass: which query sees which key.
+
+import { View, drawOutline, drawText, fillBox, make, say } from "./paint.js";
 
 const MASK_CELL = 18;
 const MASK_MARGIN = 7;
@@ -9,7 +12,7 @@ const FAINT = 0.3;
  * A mask as a picture with labelled rows and columns, in words under it, and as a list for screen readers. In a pass
  * without one the last mask stays, faint, so that nothing jumps.
  */
-class MaskView extends View {
+export class MaskView extends View {
   speaks = true;
   supports = ({ masks }) => masks.length > 0;
   /** As high as the highest mask of the run needs, so that nothing moves while stepping. */

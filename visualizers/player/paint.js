@@ -1,11 +1,17 @@
+// @ts-check
 // Colours, small DOM helpers and the canvas every view draws on.
+
+import { safePicture } from "./replay.js";
+
+/** The glossary of the page: a term with its meaning, and the marking of terms in what is said. */
+export const { term, mark } = globalThis.draftscopeTerms;
 
 const SVG = "http://www.w3.org/2000/svg";
 const SVG_TAGS = ["svg", "path"];
-const SMALL_FONT = "11px system-ui, sans-serif";
+export const SMALL_FONT = "11px system-ui, sans-serif";
 
 /** Make an element. Text goes in as text, never as markup; a function listens to the event that its attribute names. */
-function make(tag, attributes = {}, ...children) {
+export function make(tag, attributes = {}, ...children) {
   const node = SVG_TAGS.includes(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") node.addEventListener(name, value);
@@ -17,28 +23,28 @@ function make(tag, attributes = {}, ...children) {
 }
 
 /** Make a button that calls `click`. */
-function makeButton(attributes, click, ...children) {
+export function makeButton(attributes, click, ...children) {
   return make("button", { type: "button", ...attributes, click }, ...children);
 }
 
 /** Make a slider that calls `input` with its new value. */
-function makeSlider(attributes, input) {
+export function makeSlider(attributes, input) {
   return make("input", { type: "range", ...attributes, input: ({ target }) => input(Number(target.value)) });
 }
 
 /** Make an icon of one path in a box of 16 by 16. */
-function icon(path, filled) {
+export function icon(path, filled) {
   const [fill, stroke] = filled ? ["currentColor", "none"] : ["none", "currentColor"];
   return make("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, make("path", { d: path, fill, stroke, "stroke-width": "2" }));
 }
 
 /** Write the text of a node where it differs. */
-function say(node, text) {
+export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
 /** The colours in force: those of a light or of a dark page. */
-class Theme {
+export class Theme {
   constructor(data) {
     this.data = data;
     this.fates = data.fates;
@@ -66,7 +72,7 @@ function pixelRatio() {
 }
 
 /** Give a canvas a size in CSS pixels, and return its context scaled to them. */
-function sized(canvas, width, height) {
+export function sized(canvas, width, height) {
   const ratio = pixelRatio();
   canvas.width = Math.max(1, Math.round(width * ratio));
   canvas.height = Math.max(1, Math.round(height * ratio));
@@ -75,19 +81,19 @@ function sized(canvas, width, height) {
   return context;
 }
 
-function fillBox(context, color, x, y, width, height) {
+export function fillBox(context, color, x, y, width, height) {
   context.fillStyle = color;
   context.fillRect(x, y, width, height);
 }
 
 /** Write a line of text with its middle at `y`. */
-function drawText(context, color, text, x, y, align = "left", font = SMALL_FONT) {
+export function drawText(context, color, text, x, y, align = "left", font = SMALL_FONT) {
   Object.assign(context, { fillStyle: color, font, textAlign: align, textBaseline: "middle" });
   context.fillText(text, x, y);
 }
 
 /** Fill and outline a path with the colours given; without a path, the current one. */
-function paintPath(context, fill, edge, width = 2, path = null) {
+export function paintPath(context, fill, edge, width = 2, path = null) {
   const parts = path ? [path] : [];
   if (fill) {
     context.fillStyle = fill;
@@ -98,14 +104,14 @@ function paintPath(context, fill, edge, width = 2, path = null) {
   context.stroke(...parts);
 }
 
-function drawDot(context, [x, y], radius, fill, edge = null, width = 2) {
+export function drawDot(context, [x, y], radius, fill, edge = null, width = 2) {
   context.beginPath();
   context.arc(x, y, radius, 0, 2 * Math.PI);
   paintPath(context, fill, edge, width);
 }
 
 /** Draw the glyph of a fate in a box of `size` pixels. */
-function drawGlyph(context, theme, code, x, y, size, color = theme.inks[code]) {
+export function drawGlyph(context, theme, code, x, y, size, color = theme.inks[code]) {
   const { filled } = theme.fates[code];
   context.save();
   context.translate(x, y);
@@ -115,7 +121,7 @@ function drawGlyph(context, theme, code, x, y, size, color = theme.inks[code]) {
 }
 
 /** Outline a box so that it shows on any ground: a light line inside a dark one. */
-function drawOutline(context, x, y, width, height) {
+export function drawOutline(context, x, y, width, height) {
   for (const [strokeStyle, lineWidth] of [["#000000", 4], ["#ffffff", 2]]) {
     Object.assign(context, { strokeStyle, lineWidth });
     context.strokeRect(x - 1, y - 1, width + 2, height + 2);
@@ -125,7 +131,7 @@ function drawOutline(context, x, y, width, height) {
 const hatches = new Map();
 
 /** The diagonal lines that mark what is not final, made once a colour. */
-function hatch(context, color) {
+export function hatch(context, color) {
   if (hatches.has(color)) return hatches.get(color);
   const tile = make("canvas", { width: 6, height: 6 });
   const pen = tile.getContext("2d");
@@ -136,7 +142,7 @@ function hatch(context, color) {
 }
 
 /** Draw a line through points [x, y]. */
-function drawLine(context, points, color, width = 2, dash = []) {
+export function drawLine(context, points, color, width = 2, dash = []) {
   context.lineJoin = "round";
   context.setLineDash(dash);
   context.beginPath();
@@ -146,7 +152,7 @@ function drawLine(context, points, color, width = 2, dash = []) {
 }
 
 /** Draw within a box only. */
-function drawWithin(context, [x, y, width, height], draw) {
+export function drawWithin(context, [x, y, width, height], draw) {
   context.save();
   context.beginPath();
   context.rect(x, y, width, height);
@@ -156,7 +162,7 @@ function drawWithin(context, [x, y, width, height], draw) {
 }
 
 /** A function that opens the pictures of a trace as images, the same one when it is asked again, so that nothing flickers. */
-function album(ready) {
+export function album(ready) {
   const opened = new Map();
   return (address) => {
     const src = safePicture(address);
@@ -166,7 +172,7 @@ function album(ready) {
 }
 
 /** Round tick values from 0 to `extent`, at least `least` apart. */
-function ticksUpTo(extent, most, least) {
+export function ticksUpTo(extent, most, least) {
   if (!(extent > 0)) return [0];
   const rough = Math.max(least, extent / most);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -181,10 +187,14 @@ function ticksUpTo(extent, most, least) {
  * `supports` where it needs columns that a trace may lack, and keeps the `spots` that it painted, or overrides `hit`.
  * Sizes are in CSS pixels.
  */
-class View {
+export class View {
   spots = [];
+  ratio = 0;
+  speaks = false;
+  /** @type {(replay: any) => boolean} */
   supports = () => true;
   /** Pixels above what is drawn, for letters that would be cut off there. */
+  /** @type {(width: number) => number} */
   topFor = () => 0;
 
   constructor(name, title, note = "", role = "slider", tag = "canvas") {
@@ -201,7 +211,7 @@ class View {
   /** Fit the canvas to the width it is given. */
   fit(replay) {
     const width = Math.floor(this.figure.clientWidth);
-    const height = Math.round(this.heightFor(width, replay));
+    const height = Math.round(/** @type {any} */ (this).heightFor(width, replay));
     const top = this.topFor(width);
     const ratio = pixelRatio();
     if (width === this.width && height === this.height && ratio === this.ratio) return;
@@ -219,7 +229,7 @@ class View {
     this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     this.context.clearRect(0, 0, this.width, this.height + this.top);
     this.context.translate(0, this.top);
-    this.paint(scene, this.context);
+    /** @type {any} */ (this).paint(scene, this.context);
   }
 
   /** Where a pointer at (x, y) points: {position, step} with step null for "now"; null for nowhere. */

@@ -1,10 +1,38 @@
+// @ts-check
 // The player: traces on one clock, one cursor, and the controls that move them.
 
+import { PictureView } from "./canvases.js";
+import { CLOCKS, Controls, USUAL_SPEED } from "./controls.js";
+import { Lane } from "./lane.js";
+import { Theme, icon, make, say, term } from "./paint.js";
+import { Race } from "./race.js";
+import { capital, inDigits, problemOf } from "./replay.js";
+import { Stage } from "./stage.js";
+import { TextView } from "./text.js";
+import { NEXT, Worked } from "./worked.js";
+
 const STRIDES = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1, PageUp: -10, PageDown: 10 };
-const SETTLE_MILLISECONDS = 300;
+export const SETTLE_MILLISECONDS = 300;
 const mounted = new WeakMap();
 
 class Player {
+  /** @type {HTMLElement} */
+  root;
+  /** @type {(name: string, detail: object) => void} */
+  emit;
+  /** @type {boolean} */
+  hash;
+  /** @type {any} */
+  data;
+  /** @type {boolean} */
+  staged;
+  /** @type {boolean} */
+  turns;
+  /** @type {boolean} */
+  wasConnected;
+  /** @type {any[]} */
+  lanes;
+
   constructor(root, { emit = () => {}, data, hash = true, keys = root, staged = false }) {
     Object.assign(this, { root, emit, hash, data, staged, turns: staged });
     this.theme = new Theme(data);
@@ -73,7 +101,7 @@ class Player {
     const sight = new IntersectionObserver(([{ isIntersecting }]) => (this.seen = isIntersecting));
     for (const observer of [size, sight]) observer.observe(this.root);
     this.observers = [body, size, sight];
-    this.root.addEventListener("focusin", ({ target }) => (this.race.held = target.matches(":focus-visible")), { signal });
+    this.root.addEventListener("focusin", ({ target }) => (this.race.held = /** @type {Element} */ (target).matches(":focus-visible")), { signal });
     this.root.addEventListener("focusout", this.race.holding.pointerleave, { signal });
   }
 
@@ -695,7 +723,7 @@ class Player {
   }
 }
 
-function wantsStillness() {
+export function wantsStillness() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
@@ -721,7 +749,7 @@ async function fetchTrace(url) {
  * "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
  * `staged: true` starts with the stage instead of every view.
  */
-function mount(root, options) {
+export function mount(root, options) {
   mounted.get(root)?.destroy();
   const player = new Player(root, options);
   mounted.set(root, player);

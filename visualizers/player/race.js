@@ -1,11 +1,17 @@
+// @ts-check
 // Recorded pairs that play by themselves, over and over, until the reader takes over; and what happens, in one sentence.
+
+import { make, makeButton, mark, say } from "./paint.js";
+import { capital, formatInteger } from "./replay.js";
+import { unitOf } from "./script.js";
+import { isTelling } from "./worked.js";
 
 const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
 const RACE_SECONDS = 8;
-const AFTER_FINISH = { times: 3, seconds: 10 };  // so much faster, and faster still where that would take longer
+export const AFTER_FINISH = { times: 3, seconds: 10 };  // so much faster, and faster still where that would take longer
 
 /** What is shown above the lanes where room is short, and the loop. */
-class Race {
+export class Race {
   /** What pauses the loop while the pointer is over a part of it. */
   holding = { pointerenter: () => (this.held = true), pointerleave: () => (this.held = false) };
 
@@ -150,6 +156,6 @@ function finishInWords([first, second]) {
   return wrong ? `${headline.slice(0, -1)}, but the answer is ${wrong}.` : headline;
 }
 
-function counted(count, what) {
+export function counted(count, what) {
   return `${formatInteger(count)} ${what}${count === 1 ? "" : /(s|ch)$/.test(what) ? "es" : "s"}`;
 }

@@ -1,6 +1,11 @@
+// @ts-check
 // What a trace says, in a shape that can be drawn sixty times a second. No DOM here.
 
-const NOTHING = 255;
+import { computedMilliseconds } from "./hardware.js";
+import { mixed } from "./script.js";
+import { MOST_JOINED, displayWords, isPlain, wordAfter } from "./words.js";
+
+export const NOTHING = 255;
 const fromOne = (labels) => labels.map((label) => label.replace(/\d+$/, (number) => Number(number) + 1)); // a mask's, as all that is shown
 /** Of the names of tokens, those that end a text. */
 const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
@@ -8,7 +13,7 @@ const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
 const FRAMES_ACROSS = 4;
 
 /** Return why `trace` cannot be shown, or null. What else may be wrong with it the reader in Python finds. */
-function problemOf(trace) {
+export function problemOf(trace) {
   if (trace?.schema !== "draftscope-trace") return "This is not a Draftscope trace: its `schema` is not “draftscope-trace”.";
   if (String(trace.version).split(".")[0] !== "1") {
     return `This trace has version ${trace.version}; this page reads version 1. Record it again, or use a newer page.`;
@@ -17,7 +22,7 @@ function problemOf(trace) {
 }
 
 /** Return `address` if it is a picture inside the trace itself, else null: a trace never makes the page fetch anything. */
-function safePicture(address) {
+export function safePicture(address) {
   return /^data:image\/(png|webp)[;,]/.test(address ?? "") ? address : null;
 }
 
@@ -79,7 +84,7 @@ class Grid {
     if (this.frames === 1) return [];
     const size = this.cellColumns * this.cellRows;
     const ends = Array.from({ length: this.frames - 1 }, (_, index) => size * (index + 1));
-    const whole = (end, index) => Array.from({ length: size }, (_, at) => this.where(size * index + at).frame).every((frame, _, all) => frame === all[0]);
+    const whole = (_end, index) => Array.from({ length: size }, (_, at) => this.where(size * index + at).frame).every((frame, _, all) => frame === all[0]);
     return [...ends, this.positions].every(whole) ? ends : [];
   }
 
@@ -91,7 +96,7 @@ class Grid {
 }
 
 /** The canvas after some number of steps. */
-class State {
+export class State {
   constructor(positions) {
     this.steps = 0;
     this.finals = 0;
@@ -114,7 +119,7 @@ function withCurrentNames(trace, { methods, names }) {
 }
 
 /** A trace under replay: steps arrive one by one or all at once, and `seek` gives the canvas after any of them. */
-class Replay {
+export class Replay {
   constructor(meta, { fates, renamedSettings }) {
     this.renamedSettings = renamedSettings;
     this.meta = withCurrentNames(meta, renamedSettings);
@@ -399,7 +404,7 @@ function countWhile(items, holds) {
 }
 
 /** How much a fate says about what a position holds: a final token, a draft, or that it is open. */
-function weightOf(fate) {
+export function weightOf(fate) {
   return fate.final ? 2 : fate.pending ? 1 : 0;
 }
 
@@ -424,20 +429,20 @@ function meanOf(values) {
 
 /** A number rounded to an integer, thousands set apart. */
 /** A ratio with two digits, as `times` of analysis/run_report.py has it. */
-function inDigits(ratio) {
+export function inDigits(ratio) {
   return ratio.toFixed(ratio >= 9.95 ? 0 : ratio >= 0.995 ? 1 : 2);
 }
 
-function capital(text) {
+export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function formatInteger(value) {
+export function formatInteger(value) {
   return Math.round(value).toLocaleString("en");
 }
 
 /** A number for reading: three figures, or as many as it is given, thousands set apart, very small ones as powers of ten. */
-function figure(value, digits = 3) {
+export function figure(value, digits = 3) {
   if (Number.isInteger(value) || Math.abs(value) >= 1000) return formatInteger(value);
   if (Math.abs(value) < 1e-4) {
     const [mantissa, power] = value.toExponential(1).split("e-");

@@ -1,5 +1,8 @@
+// @ts-check
 // A verdict in the method's own formula, filled with this token's numbers. Formulas are data of the trace: names in braces,
 // written out and never computed. traces/explanations.py documents their syntax.
+
+import { figure } from "./replay.js";
 
 const VERDICTS = {
   accepted: "accepted", resampled: "rejected", rejected: "rejected", kept: "stays a draft", changed: "drafted again", drafted: "a draft so far",
@@ -20,7 +23,20 @@ const ANY = { fates: SETTLED, formula: "accepted with probability {accept_prob};
 const SAME_PROBABILITY = 1e-3;
 
 /** One entry of one step, the subject of a rule. `coin` and `verdict` may replace what happened. */
-class Moment {
+export class Moment {
+  /** @type {any} */
+  replay;
+  /** @type {number} */
+  index;
+  /** @type {number} */
+  entry;
+  /** @type {any} */
+  step;
+  /** @type {number | undefined} */
+  coin;
+  /** @type {string | undefined} */
+  verdict;
+
   constructor(replay, index, entry) {
     Object.assign(this, { replay, index, entry, step: replay.steps[index] });
     this.position = this.step.position[entry];
@@ -68,7 +84,7 @@ class Moment {
 }
 
 /** A number to three decimals, with a minus sign where it is negative. */
-function signed(value) {
+export function signed(value) {
   return value.toFixed(3).replace("-", "−");
 }
 
@@ -86,7 +102,7 @@ function digitsOf(blanks, moment) {
 }
 
 /** A formula filled in (those of older traces call the uniform draw a coin), as pieces {text, name}; null where the entry lacks one of its names. */
-function fill(rule, moment) {
+export function fill(rule, moment) {
   const texts = rule.formula.replace("coin {coin}", "uniform draw {coin}").split(/\{([^{}]*)\}/);
   const parts = texts.map((text, index) => (index % 2 ? { names: text.split("?").map((name) => name.trim()) } : { text }));
   const blanks = parts.filter(({ names }) => names);
@@ -112,7 +128,7 @@ function fill(rule, moment) {
 }
 
 /** The rule that decides an entry with its formula filled in; null where none is known. */
-function ruleOf(moment) {
+export function ruleOf(moment) {
   const own = Array.isArray(moment.replay.meta.rules) ? moment.replay.meta.rules : [];
   for (const rule of [...own, ...(moment.ratioDecided ? [USUAL] : []), ANY]) {
     if (!Array.isArray(rule?.fates) || typeof rule.formula !== "string" || !rule.fates.includes(moment.fate?.name)) continue;

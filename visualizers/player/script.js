@@ -1,5 +1,14 @@
+// @ts-check
 // What the stage shows of a run: where every word or patch stands, and how each looks at any time of any pass. All of it follows
 // from the trace, the size of the stage and the time, so that a reading of the clock always gives the same picture.
+
+import { LEAST_REST, bellsOf, pathInWords, ratioRows, residualOf } from "./bars.js";
+import { counted } from "./race.js";
+import { figure } from "./replay.js";
+import { Moment, ruleOf } from "./rules.js";
+import { SIGN } from "./text.js";
+import { JOINER, MOST_JOINED, arrangement, directionOf, displayWords, isPlain } from "./words.js";
+import { isTelling } from "./worked.js";
 
 /** Milliseconds: before a pass starts, a draft and the wait after the last, the bar over a pixel, over a cell, after the pass, the end card. */
 const PASS_TIMES = { lead: 120, draft: 40, arrive: 300, pixel: 1.4, cell: 14, rest: 240, card: 700 };
@@ -18,16 +27,16 @@ const BRANCH_TIMES = { grow: 500, judge: 700, join: 800 };
 /** So much slower are drafts until then. */
 const SLOW_START = 1.5;
 const TRANSLUCENT = 0.4;
-const SIGN_SIZE = 0.89;
+export const SIGN_SIZE = 0.89;
 const MOST_STAGED = 4;
 /** Pixels of a token at least that is a piece of a character. */
 const LEAST_BOX = 3;
 const [RISE, SETTLE, FALL] = [260, 200, 420];
 const LEFT_TO_RIGHT = ["drafted", "accepted", "resampled", "discarded", "bonus", "sampled", "prefilled", "unmasked", "fallback"];
 
-const progress = (time, from, to) => Math.max(0, Math.min(1, (time - from) / (to - from)));
-const mixed = (from, to, share) => from + (to - from) * share;
-const slowing = (share) => 1 - (1 - share) ** 3;
+export const progress = (time, from, to) => Math.max(0, Math.min(1, (time - from) / (to - from)));
+export const mixed = (from, to, share) => from + (to - from) * share;
+export const slowing = (share) => 1 - (1 - share) ** 3;
 const swinging = (share) => (share < 0.5 ? 4 * share ** 3 : 1 - (2 - 2 * share) ** 3 / 2);
 const sameToken = (one, other) => String(one) === String(other);
 
@@ -44,17 +53,36 @@ function writtenWord(word) {
 }
 
 /** Whether the stage can show a run: one that has not started, or one that records which tokens it set where. */
-function isStaged({ steps }) {
+export function isStaged({ steps }) {
   return (!steps.length || steps.some(({ position }) => position.length > 0)) && steps.every(({ position, token }) => token.length === position.length);
 }
 
 /** Whether a text grows from left to right, so that every word follows the one before it; otherwise positions are fixed. Drafts after its end may be anywhere. */
-function growsInRow({ grid, meta, steps, fates, codeOf }) {
+export function growsInRow({ grid, meta, steps, fates, codeOf }) {
   const follows = ({ position, fate }) => position.every((at, entry) => (at === position[0] + entry || fate[entry] === codeOf.get("discarded")) && LEFT_TO_RIGHT.includes(fates[fate[entry]]?.name));
   return grid.kind === "text" && !(meta.canvas.block > 1) && steps.every(follows);
 }
 
-class Script {
+export class Script {
+  /** @type {any} */
+  replay;
+  /** @type {(text: string) => number} */
+  ruler;
+  /** @type {any} */
+  size;
+  /** @type {number} */
+  end;
+  /** @type {any[]} */
+  words;
+  /** @type {Map<number, any>} */
+  standing;
+  /** @type {any[]} */
+  passes;
+  /** @type {boolean} */
+  read;
+  /** @type {string[]} */
+  following;
+
   /** `ruler` gives the width of a text; `size` gives where lines start and end, at `left` and `right`, and how many `lines` fit. */
   constructor(replay, ruler, size) {
     Object.assign(this, { replay, ruler, size, end: replay.endIn(replay.latest), words: [], standing: new Map(), passes: [], read: false });
@@ -371,7 +399,7 @@ class Script {
     for (const each of words) lines.set(each.line, [...(lines.get(each.line) ?? []), each]);
     for (const line of lines.values()) {
       const position = arrangement(line.filter(({ gone }) => !gone), left, right, base);
-      for (const each of line.map((word) => [word, position(word.x, word.width)])) Object.assign(...each);
+      for (const [word, place] of line.map((word) => [word, position(word.x, word.width)])) Object.assign(word, place);
     }
   }
 
@@ -501,7 +529,7 @@ function barAt({ sweep, swept }, time) {
 }
 
 /** What one token is called. */
-function unitOf({ grid, steps }) {
+export function unitOf({ grid, steps }) {
   if (grid.kind === "text") return "word";
   return steps.some(({ token }) => Array.isArray(token[0])) ? "vector" : "patch";
 }
@@ -524,7 +552,7 @@ function captionOf({ replay }, pass, time) {
 }
 
 /** Every branch of drafts in words: its outcome, and under which others it was accepted. */
-function branchesInWords({ nodes }) {
+export function branchesInWords({ nodes }) {
   const named = ({ lines }) => (lines.length ? `“${lines.map(([, draft]) => draft).join(" … ")}”` : "the text alone");
   const fate = ({ accepted, best }) => (best ? "kept" : accepted ? "accepted" : "rejected");
   const under = ({ acceptedUnder: others }) => (others.length ? `, accepted under ${others.map((other) => named(nodes[other])).join(" and ")}` : "");

@@ -1,4 +1,15 @@
+// @ts-check
 // The stage: a run drawn word by word or patch by patch from its script, with ordinary decoding on the same clock.
+
+import { LEAST_REST, drawBells, drawTerms, small } from "./bars.js";
+import { LEAST_RULED, loaded } from "./canvases.js";
+import { drawTile } from "./charts.js";
+import { drawDot, drawLine, drawOutline, drawText, drawWithin, fillBox, make, makeSlider, say, sized } from "./paint.js";
+import { SETTLE_MILLISECONDS, wantsStillness } from "./player.js";
+import { AFTER_FINISH, counted } from "./race.js";
+import { figure, formatInteger } from "./replay.js";
+import { SIGN_SIZE, Script, branchesInWords, growsInRow, isStaged, mixed, progress, slowing } from "./script.js";
+import { uniformDrawInWords, withUniformDraw } from "./uniform_draw.js";
 
 /** By the least width: letters, lines, columns of bars and their label, and pixels below, for the bars, for branches and for the other run. */
 const STAGE_SHAPES = [
@@ -17,7 +28,34 @@ const LETTERS = { scales: [1.75, 1.6, 1.45, 1.3, 1.15], most: 200 };
 /** Most of the stage's width and height that a picture takes, and the share of it that the other run's takes, so that the card has room below. */
 const PICTURE_SHARES = { wide: [0.46, 1, 0.55], narrow: [0.45, 0.42, 1], clip: [0.68, 0.42, 0.42] };
 
-class Stage {
+export class Stage {
+  /** @type {any} */
+  lane;
+  /** @type {any} */
+  other;
+  /** @type {any} */
+  replay;
+  /** @type {any} */
+  script;
+  /** @type {any} */
+  size;
+  /** @type {HTMLElement} */
+  says;
+  /** @type {HTMLElement} */
+  notes;
+  /** @type {any} */
+  supposed;
+  /** @type {any} */
+  drawn;
+  /** @type {any} */
+  held;
+  /** @type {any} */
+  colors;
+  /** @type {string} */
+  font;
+  /** @type {number} */
+  asking;
+
   constructor(player) {
     this.player = player;
     this.canvas = make("canvas", { role: "img", title: "Press a word or patch to see how it was decided", click: (event) => this.explain(event) });
@@ -429,6 +467,7 @@ class Stage {
     if (!other) return;
     const passes = other.replay.stepsAt(player.clock, player.now);
     frame.counts.unshift(countInWords(other, passes));
+    /** @type {[string, string]} */
     const words = [other.title.textContent, frame.counts[0]];
     return isText ? this.drawStrip(passes, words) : this.drawOther(words);
   }

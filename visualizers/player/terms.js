@@ -1,3 +1,4 @@
+// @ts-check
 (() => {
   // What a term means, where it stands: on hover, on focus and on a tap. One box a page says it.
   //
@@ -96,7 +97,7 @@
       if (node instanceof Element) return node.matches(LEAVE) && node !== root ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP;
       return NodeFilter.FILTER_ACCEPT;
     });
-    while (walker.nextNode()) if (walker.currentNode.data.trim()) texts.push(walker.currentNode);
+    while (walker.nextNode()) if (walker.currentNode.textContent.trim()) texts.push(walker.currentNode);
     for (const text of texts) {
       const piece = text.parentElement.closest(PIECE) ?? text.parentElement;
       const seen = new Set([...piece.querySelectorAll(".ds-term")].map(({ dataset }) => dataset.term));
@@ -105,7 +106,7 @@
   };
 
   /** The keyboard stops at the first term of the page; from there the arrows lead to all others. */
-  const visible = () => [...document.querySelectorAll(".ds-term")].filter((button) => button.checkVisibility());
+  const visible = () => [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".ds-term"))].filter((button) => button.checkVisibility());
   const keepStop = () => visible().forEach((button, index) => (button.tabIndex = index ? -1 : 0));
   const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
   const lead = (button, by) => {

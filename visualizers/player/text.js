@@ -1,14 +1,18 @@
+// @ts-check
 // Text so far, made for reading: the prompt, then one chip a token, wrapped where the words wrap.
 
+import { View, make, say } from "./paint.js";
+import { NOTHING, weightOf } from "./replay.js";
+
 /** Names of tokens that are signs to the machine, not words. */
-const SIGN = /^(<(?!0x)[^<>\s]{1,32}>|\[[A-Z]{1,16}\])$/;
+export const SIGN = /^(<(?!0x)[^<>\s]{1,32}>|\[[A-Z]{1,16}\])$/;
 
 const BREAK = "\u200b";
 /** How a token that this pass did not touch tells its fate: the usual ones by a quiet line, the others by their glyph. */
 const LINES = { accepted: "solid", unmasked: "dashed", sampled: "none", prefilled: "none" };
 
 /** The text as spans: instead of a canvas a view that is laid out by the browser. */
-class TextView extends View {
+export class TextView extends View {
   supports = ({ grid }) => grid.kind === "text";
 
   constructor() {
@@ -41,7 +45,7 @@ class TextView extends View {
     this.canvas.replaceChildren(...nodes);
   }
 
-  hit(x, y, target) {
+  hit(_x, _y, target) {
     const position = target?.dataset?.position;
     return position === undefined ? null : { position: Number(position), step: null };
   }

@@ -1,7 +1,10 @@
+// @ts-check
 // What if the uniform draw had been different: this decision changed, and where the next pass would have started. The trace is not changed.
 
+import { counted } from "./race.js";
+
 /** The result of a step if the uniform draw of one of its acceptance tests had been `coin`. */
-function withUniformDraw(moment, coin) {
+export function withUniformDraw(moment, coin) {
   const { replay, step, index, entry } = moment;
   const [acceptProb, own] = [moment.number("accept_prob"), moment.step.coin[entry]];
   const stays = coin < acceptProb;
@@ -47,7 +50,7 @@ function firstOpen(replay, made, before) {
   return null;
 }
 
-function uniformDrawInWords(moment, { stays, turned, actual, other, known }) {
+export function uniformDrawInWords(moment, { stays, turned, actual, other, known }) {
   if (!turned) return `Still ${stays ? "accepted" : "rejected"}: nothing changes.`;
   const place = (position) => (position === null ? "nowhere, as all tokens are final" : `at ${moment.replay.placeText(position)}`);
   const verdict = stays ? "Then the draft is accepted" : "Then the draft is rejected, and those after it are not final";

@@ -1,19 +1,20 @@
+// @ts-check
 // What the tokens of a text show, by the same rules as traces/words.py, and where they stand where some run to the left.
 
 /** Mark of bytes that do not, or not yet, form a character. */
 const PIECE = "·";
 /** Tokens before one that are looked at for the beginning of its character. */
-const MOST_JOINED = 16;
+export const MOST_JOINED = 16;
 const BYTE = /<0x([0-9A-F]{2})>/;
-const JOINER = "\u200d";
+export const JOINER = "\u200d";
 const CHARACTERS = new Intl.Segmenter("und", { granularity: "grapheme" });
 const LAST = /[\u0620\u0626\u0628\u062a-\u062e\u0633-\u0647\u0649\u064a\u066e\u066f\u0678-\u0687\u069a-\u06bf\u06c1\u06c2\u06cc\u06ce\u06d0\u06d1\u06fa-\u06fc\u06ff][\u064b-\u065f\u0670]*$/;
 const FIRST = /^[\u0620\u0622-\u063f\u0641-\u064a\u066e\u066f\u0671-\u0673\u0675-\u06d3\u06d5\u06ee-\u06ff]/;
 const LEFTWARD = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
-const isPlain = (text) => text === null || (/^[\0-\x7f]*$/.test(text) && !BYTE.test(text));
+export const isPlain = (text) => text === null || (/^[\0-\x7f]*$/.test(text) && !BYTE.test(text));
 
 /** What tokens show, given their texts in reading order, null where none is known: a character of several tokens is shown by the last of them. */
-function displayWords(texts) {
+export function displayWords(texts) {
   if (texts.every(isPlain)) return [...texts];
   const reader = new WordReader();
   for (const text of texts) reader.read(text);
@@ -28,7 +29,7 @@ function displayWords(texts) {
 }
 
 /** What a token shows after those before it; its bytes where they complete no character. */
-function wordAfter(before, text) {
+export function wordAfter(before, text) {
   if (isPlain(text)) return text;
   const shown = displayWords([...before, text]).at(-1);
   return BYTE.test(text) && (!shown || shown.includes(PIECE)) ? text : shown;
@@ -90,7 +91,7 @@ function joinWords(shown, before, place) {
 }
 
 /** To which side a text runs, by its first letter; digits run to the right, and signs have none. */
-function directionOf(text) {
+export function directionOf(text) {
   const [letter] = /[\p{L}\p{N}]/u.exec(text) ?? [""];
   return letter === "" ? "" : LEFTWARD.test(letter) && !/\p{Nd}/u.test(letter) ? "left" : "right";
 }
@@ -99,7 +100,7 @@ function directionOf(text) {
  * How the words of a line, {x, width, side}, have to move so that those that run to the left are read from the right: a function from
  * x and width to the new x and whether the word runs to the left. `base` is the side to which the whole text runs.
  */
-function arrangement(words, left, right, base) {
+export function arrangement(words, left, right, base) {
   const sorted = [...words].sort((one, other) => one.x - other.x);
   const known = (index, step) => sorted.slice(...(step < 0 ? [0, index] : [index + 1]))[step < 0 ? "findLast" : "find"](({ side }) => side)?.side ?? base;
   const runs = [];

@@ -1,19 +1,38 @@
+// @ts-check
 // This step, worked out: one acceptance test with its own numbers, next to the canvas. The draft, its verification, the decision in
 // the method's formula, and what a rejected draft is replaced from.
+
+import { bellsOf, drawBells, pathInWords, ratioColumns, residualColumns, thumb, thumbnail, topColumns } from "./bars.js";
+import { make, makeButton, makeSlider, mark, say, sized, term } from "./paint.js";
+import { figure } from "./replay.js";
+import { Moment, fill, ruleOf } from "./rules.js";
+import { uniformDrawInWords, withUniformDraw } from "./uniform_draw.js";
 
 const LONG_SHARE = 0.6;
 /** The most instructive rejections are those whose uniform draw could well have decided the other way. */
 const TELLING = { least: 0.3, most: 0.7 };
 const NOT_RECORDED = "The likeliest tokens were not recorded.";
 const NOT_KEPT = "The likeliest tokens are kept where a verdict counts.";
-const NEXT = [
+/** What to go to, with the label of its button, its key and what its tooltip tells. @type {[string, string, string, string][]} */
+export const NEXT = [
   ["rejection", "Next rejection", "r", "To the next draft that was rejected"],
   ["long", "Next long acceptance", "l", "To the next pass that accepted many drafts at once"],
   ["draft", "Next draft", "d", "To the next draft that was verified"],
 ];
 
 /** The panel. One a player: it explains the lane that was last pointed at, else the last one. */
-class Worked {
+export class Worked {
+  /** @type {any} */
+  replay;
+  /** @type {any} */
+  scene;
+  /** @type {any} */
+  moment;
+  /** @type {any} */
+  offered;
+  /** @type {any} */
+  offeredAt;
+
   constructor(player) {
     this.player = player;
     this.key = "";
@@ -171,6 +190,7 @@ class Worked {
     const densities = p === undefined || q === undefined ? "" : ` Log densities of the draft: ${figure(q)} (q), ${figure(p)} (p).`;
     canvas.setAttribute("aria-label", words);
     this.fillPart("verify", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities, " ", pathInWords(moment, true)));
+    /** @type {[number, number]} */
     const size = [canvas.clientWidth || 300, 96];
     drawBells(sized(canvas, ...size), bells, theme, moment.redrawn && bells.token !== undefined, size);
   }
@@ -278,7 +298,7 @@ function tellingEntry(replay, step) {
 }
 
 /** Whether a draft was rejected by a uniform draw that could well have decided the other way; an initial draft is not the model's own. */
-function isTelling(replay, step, entry) {
+export function isTelling(replay, step, entry) {
   const acceptProb = step.acceptProb?.[entry] ?? NaN;
   const rejected = replay.fates[step.fate[entry]]?.name !== "accepted";
   return rejected && acceptProb >= TELLING.least && acceptProb <= TELLING.most && step.numbers.initial?.[entry] !== 1;

@@ -42,19 +42,6 @@ def several_rows() -> Trace:
     return handmade.make("elsewhere", Canvas(kind="image", shape=(1, 2)), steps)
 
 
-@pytest.mark.parametrize("trace", [jacobi(), jacobi(7, 9, 5, seed=3), written(), several_rows()])
-def test_every_state_is_the_one_that_python_replays(page: Page, trace: Trace) -> None:
-    show(page, trace)
-    visited = [*range(len(trace.steps) + 1), *range(len(trace.steps), -1, -7)]
-    for count in visited:
-        page.evaluate("now => player.set(now)", count)
-        lane = snapshot(page)["lanes"][0]
-        state = state_after(trace, count)
-        assert lane["tokens"] == [-1 if token is None else token for token in state.tokens]
-        assert lane["fates"] == [None if fate is None else fate.value for fate in state.fates]
-        assert (lane["steps"], lane["finals"]) == (count, state.decoded)
-
-
 def test_the_picture_shows_tiles_and_marks_drafts(page: Page) -> None:
     trace = jacobi()
     show(page, trace)

@@ -9,22 +9,13 @@ from support.player_page import go, show, stage
 from support.scripts import TEXTS, cut, pieces, writing
 
 from draftscope.traces.schema import Canvas, Legend
-from draftscope.traces.words import words
 
-SHOWN = "(({ replay }) => replay.wordsIn(replay.latest))(player.lanes[0])"
 PLACES = """() => {
   const { script, size } = player.stage;
   const { words } = script.frame(script.passes.length, 0);
   const row = ({ word, text }) => [word.position, word.line, word.x, word.x + word.width, text ?? word.text];
   return [words.map(row), size.left, size.right, size.width];
 }"""
-
-
-def test_the_player_joins_characters_as_python_does(page: Page) -> None:
-    texts = [token for text in TEXTS.values() for seed in range(3) for token in cut(text, seed)]
-    texts += ["<0xE4>", "<0xE4>", "<0xBD>", "a", "<0xFF>", "<0xC0>", "<0x80>", "<0xED><0xA0><0x80>", "�", "<end>"]
-    stage(page, writing(texts))
-    assert page.evaluate(SHOWN) == words(texts)
 
 
 @pytest.mark.parametrize("script", TEXTS)

@@ -1,10 +1,25 @@
-"""The glossary: a sentence for every term of labels, titles and captions."""
+"""The glossary has a sentence for every term; the player's modules are one scope and compute what Python computes."""
 
 import json
 import re
+from collections import Counter
+from collections.abc import Callable
 
+import pytest
+from support import handmade
+from support.node import in_node
+from support.scripts import TEXTS, cut
+
+from benchmarks._toy_runs import jacobi
+from draftscope.analysis.run_report import times
 from draftscope.engines.methods import METHODS
 from draftscope.engines.settings import settings
+from draftscope.traces.files import ROOT
+from draftscope.traces.io import dumps, read
+from draftscope.traces.replay import canvas_states
+from draftscope.traces.schema import Canvas, Trace
+from draftscope.traces.stats import count_verdicts
+from draftscope.traces.words import words
 from draftscope.visualizers import FIGURES, SWEEP_FIGURES, player
 
 _SAID = re.compile(
@@ -40,3 +55,77 @@ def test_terms_of_labels_and_titles_and_abbreviations_of_help_and_captions_too_a
     abbreviations = {word for text in short + long for word in re.findall(r"(?<![\w-])[A-Z]{2,}(?![\w-])", text)}
     assert "NFE" in abbreviations and "TV" in abbreviations
     assert {word.lower() for word in abbreviations - NAMES} <= known()
+
+
+def test_no_two_modules_declare_one_name_and_every_import_is_declared() -> None:
+    sources = {path.stem: path.read_text("utf-8") for path in player.FOLDER.glob("*.js")}
+    assert all(source.startswith("// @ts-check\n") for source in sources.values())
+    modules = {name: source for name, source in sources.items() if "\nexport " in source}
+    named, groups = r"(?:export )?(?:async )?(?:class|const|function|let) (\w+)", r"(?:export )?const [{\[] ?([^}\]]*)"
+    found = [word for source in modules.values() for word in re.findall(f"^{named}", source, re.M)]
+    found += [
+        word
+        for source in modules.values()
+        for words in re.findall(f"^{groups}", source, re.M)
+        for word in re.findall(r"\w+", words)
+    ]
+    names = Counter(found)
+    assert len(names) > 200 and [name for name, count in names.items() if count > 1] == []
+    script = player.script()
+    assert not re.search(r"^(import|export)\b", script, re.M)
+    assert {name for name in modules if f"{modules[name].splitlines()[1]}\n" not in script} == set()
+
+
+REPLAYED = """({ Replay }, { data, trace }) => {
+  const replay = new Replay(trace, data);
+  replay.replace(trace);
+  return [...Array(replay.length + 1).keys()].map((count) => {
+    const { finals, token, fate } = replay.seek(count);
+    const { accepted, judged } = replay.steps[count - 1] ?? { accepted: 0, judged: 0 };
+    return [finals, [...token], [...fate].map((code) => replay.fates[code]?.name ?? null), accepted, judged];
+  });
+}"""
+
+
+def several_rows() -> Trace:
+    """Two drafts of the same positions verified in one call, and a repair of a final token."""
+    steps = (
+        handmade.step("0:5=accepted 1:6=rejected 0:7=discarded 1:8=kept", mode="verify", rows=2, row=(0, 0, 1, 1)),
+        handmade.step("0:9=edited 1:8=unmasked", mode="edit"),
+    )
+    return handmade.make("elsewhere", Canvas(kind="image", shape=(1, 2)), steps)
+
+
+def shipped(name: str) -> Trace:
+    return read(ROOT / "assets" / "traces" / f"{name}.json.gz")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: jacobi(7, 9, 5, seed=3),
+        several_rows,
+        *(lambda name=name: shipped(name) for name in ("speculative-smollm2", "text-psd", "cspd-patch", "text-s2d2")),
+    ],
+    ids=["raster", "rows", "speculative", "psd", "vectors", "s2d2"],
+)
+def test_every_state_is_the_one_that_python_replays(make: Callable[[], Trace]) -> None:
+    trace = make()
+    states = in_node(REPLAYED, {"data": player.data(), "trace": json.loads(dumps(trace))}, "replay")
+    for state, step, (finals, tokens, fates, accepted, judged) in zip(
+        canvas_states(trace), [None, *trace.steps], states, strict=True
+    ):
+        assert finals == state.decoded
+        known = [-1 if token is None else 0 if isinstance(token, tuple) else token for token in state.tokens]
+        assert tokens == known
+        assert fates == [None if fate is None else fate.value for fate in state.fates]
+        tally = count_verdicts(step.fate if step else ())
+        assert (accepted, judged) == (tally.accepted, tally.judged)
+
+
+def test_characters_join_and_ratios_are_written_as_in_python() -> None:
+    texts = [token for text in TEXTS.values() for seed in range(3) for token in cut(text, seed)]
+    texts += ["<0xE4>", "<0xE4>", "<0xBD>", "a", "<0xFF>", "<0xC0>", "<0x80>", "<0xED><0xA0><0x80>", "\ufffd", "<end>"]
+    assert in_node("({ displayWords }, texts) => displayWords(texts)", texts, "words") == words(texts)
+    ratios = [0.0312, 0.9, 0.994, 0.996, 1, 2.33, 9.94, 9.96, 37.7]
+    assert in_node("({ inDigits }, ratios) => ratios.map(inDigits)", ratios, "replay") == [*map(times, ratios)]

@@ -1,0 +1,25 @@
+// What the scripts around the player define on every page (terms.js, address.js) and the player itself for its hosts.
+
+interface DraftscopeTerms {
+  /** Text with the explanation of a term of the glossary, or of `text`. */
+  term(name: string, text: string, says?: string): HTMLElement;
+  /** Mark the terms in what a node says. */
+  mark(root: Element): void;
+  /** Mark the terms of a page, now and whenever it changes. */
+  watch(root: Element): void;
+}
+
+interface DraftscopeAddress {
+  write(parts: Record<string, string>, how?: "replaceState" | "pushState"): void;
+  place(): Record<string, string>;
+  name(tab: string, run: string, placed?: boolean): void;
+  stand(at: Record<string, string | number | null>, run: string): void;
+  grid(link: string): void;
+  choose(tab: string): void;
+}
+
+/** Name -> what the term means and the words by which it is known (glossary.toml). */
+declare var GLOSSARY: Record<string, { says: string; words: string[] }>;
+declare var draftscopeTerms: DraftscopeTerms;
+declare var draftscopeAddress: DraftscopeAddress;
+declare var Draftscope: { mount: (root: Element, options: object) => object };
