@@ -15,11 +15,12 @@ from typing import Any, Final
 
 import gradio as gr
 from fastapi import FastAPI, HTTPException
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from mcp.types import CallToolRequest, ListToolsRequest
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
+from draftscope.demo.components import lessons
 from draftscope.demo.components.theme import CSS, theme
 from draftscope.demo.jobs.recordings import FOLDER
 from draftscope.demo.pages.api import ENDPOINTS, FILE_FORMAT, TOOLS, tool_call_error
@@ -38,6 +39,7 @@ from draftscope.engines.runtime.driver import Run
 from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.traces.version import __version__
 from draftscope.visualizers.fonts import offer_fonts
+from draftscope.visualizers.lessons import lesson_html
 
 _WARMED_UP: Final = ("ar", "scd")
 _WARM_UP_PASSES: Final = 4
@@ -81,6 +83,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], missing: Sequence[str] = (
     service.get("/healthz")(lambda: {"status": "ok"})
     service.get("/readyz", response_model=None)(lambda: readyz(folders[0], missing))
     service.get("/line")(_line)
+    service.get(lessons.ADDRESS, response_class=HTMLResponse)(lambda: lesson_html())
     service.api_route(TRACE_ADDRESS, methods=["GET", "HEAD"], response_model=None)(
         trace_answer(folders[0], folders[1:])
     )

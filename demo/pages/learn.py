@@ -1,10 +1,11 @@
-"""Learn: what each method does, what drafts gain, and how published variants deviate."""
+"""Learn: lessons, then what each method does, what drafts gain, and how published variants deviate."""
 
 import gradio as gr
 
 from draftscope.demo.components import method_docs as methods
 from draftscope.demo.components.bias import BiasPanel
 from draftscope.demo.components.context import Site, serialized
+from draftscope.demo.components.lessons import lessons
 from draftscope.demo.components.timings import TimingsPanel
 
 
@@ -13,6 +14,8 @@ class LearnPage:
 
     def __init__(self, site: Site) -> None:
         with gr.Tabs(overflow_behavior="wrap"):
+            with gr.Tab("Lessons"):
+                lessons()
             with gr.Tab("Methods"):
                 methods.build()
             with gr.Tab("What drafting gains") as gains:

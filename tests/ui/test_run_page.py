@@ -244,6 +244,7 @@ def unfold(page: Page, tab: str) -> None:
         page.locator("#results > button").click()
         expect(page.locator("#results-plot .js-plotly-plot")).to_be_visible()
     elif tab == "Learn":
+        page.get_by_role("tab", name="Methods").click()
         page.locator("#method-gsd > button").click()
 
 

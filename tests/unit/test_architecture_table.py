@@ -129,7 +129,7 @@ def commands() -> None:
 
 def controls() -> None:
     for page in ("watch", "compare", "choose", "learn"):
-        assert "from demo.components" in (ROOT / "demo" / "pages" / f"{page}.py").read_text("utf-8"), page
+        assert "from draftscope.demo.components" in (ROOT / "demo" / "pages" / f"{page}.py").read_text("utf-8"), page
 
 
 def devices() -> None:

@@ -6,7 +6,6 @@ What the terms mean, in the player and around it, is in glossary.toml.
 """
 
 import json
-import re
 import tomllib
 from dataclasses import asdict
 from functools import cache
@@ -20,6 +19,7 @@ from draftscope.traces.replay import PENDING
 from draftscope.traces.schema import FATES
 from draftscope.traces.setting_names import METHODS_WITH_RENAMED_SETTINGS, RENAMED_SETTINGS
 from draftscope.visualizers.palette import DARK, LIGHT, MARKS, ink
+from draftscope.visualizers.scripts import joined
 
 FOLDER: Final = Path(__file__).parent
 _SCRIPTS = (
@@ -27,16 +27,13 @@ _SCRIPTS = (
     *("bars", "worked", "hardware", "controls", "race", "script", "stage", "player"),
 )
 """The modules, in the order in which they run in one scope."""
-_IMPORT: Final = re.compile(r'^import \{ [^}]* \} from "\./\w+\.js";\n', re.MULTILINE)
-_EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:class|const|function)\b)", re.MULTILINE)
 
 
 @cache
 def script() -> str:
     """Return the player's JavaScript, safe to inline more than once on a page."""
-    parts = "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(f"{name}.js"))) for name in _SCRIPTS)
     opening = '(() => {\n"use strict";\nif (globalThis.Draftscope) return;\n'
-    return f"{around()}{opening}\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"
+    return f"{around()}{opening}\n{joined(FOLDER, _SCRIPTS)}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"
 
 
 @cache

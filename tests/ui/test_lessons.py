@@ -1,0 +1,104 @@
+"""The lessons in a browser: what the reader does in each, and the walk to the first."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+from support.browser import accessible, visit
+
+from draftscope.visualizers.lessons import LESSONS, lesson_html
+
+SITE = "http://lessons.test/"
+
+
+@pytest.fixture
+def lesson(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The page of all lessons at one of them; nothing else may be requested."""
+    options = dict(request.param) if isinstance(request.param, dict) else {"name": request.param}
+    name = options.pop("name")
+    with visit(browser, console=True, **options) as opened:
+
+        def answer(route: Route) -> None:
+            assert route.request.url.partition("#")[0] == SITE, route.request.url
+            route.fulfill(body=lesson_html(), content_type="text/html")
+
+        opened.route("**/*", answer)
+        opened.goto(f"{SITE}#{name}")
+        yield opened
+
+
+def is_done(page: Page, name: str) -> None:
+    expect(page.locator(f"#{name} .task .state")).to_have_text("Done")
+    expect(page.get_by_role("link", name=f"{LESSONS[name]} (done)")).to_be_visible()
+
+
+def slide(page: Page, label: str, value: float) -> None:
+    page.get_by_role("slider", name=label).fill(str(value))
+
+
+@pytest.mark.parametrize("lesson", ["exact"], indirect=True)
+def test_draws_meet_the_model_and_a_lossy_rule_misses_it_whatever_the_drafter(lesson: Page) -> None:
+    figure, spoken = lesson.locator("#exact .figure"), lesson.locator("#exact .live")
+    drafter = figure.get_by_role("slider", name="Drafter, q: there")
+    drafter.focus()
+    for _ in range(3):
+        lesson.keyboard.press("PageUp")
+    expect(drafter).to_have_attribute("aria-valuetext", "30 %")
+    lesson.keyboard.press("End")  # a useless drafter: all others nearly vanish
+    expect(drafter).to_have_attribute("aria-valuetext", "100 %")
+    expect(drafter).to_be_focused()
+    expect(figure.get_by_text("accepted")).to_have_text("14 % accepted")
+    lesson.get_by_role("button", name="Draw 10,000").click()
+    is_done(lesson, "exact")
+    expect(figure.get_by_text("✓ chance alone")).to_be_visible()
+    expect(spoken).to_contain_text("accept always: off by 86 %")
+    lesson.get_by_role("button", name="replace from p").click()
+    expect(spoken).to_contain_text("replace from p: off by")
+    lesson.get_by_role("button", name="… keeper named").click()
+    expect(lesson.locator("#exact .sentence")).to_contain_text("a lighthouse keeper named …")
+    expect(figure.get_by_text("✓ chance alone")).to_be_visible()
+
+
+@pytest.mark.parametrize("lesson", [{"name": "exact", "reduced_motion": "no-preference"}], indirect=True)
+def test_a_bar_is_dragged_and_drafts_fall(lesson: Page) -> None:
+    model = lesson.get_by_role("slider", name="Model, p: on")
+    box = model.locator("circle").bounding_box()
+    assert box is not None
+    lesson.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    lesson.mouse.down()
+    lesson.mouse.move(box["x"], box["y"] - 30, steps=3)
+    lesson.mouse.up()
+    assert int(model.get_attribute("aria-valuenow") or 0) > 30
+    lesson.get_by_role("button", name="Draw 10,000").click()
+    is_done(lesson, "exact")
+
+
+@pytest.mark.parametrize("lesson", ["passes"], indirect=True)
+def test_a_setting_at_which_drafting_loses_is_found_and_rescued(lesson: Page) -> None:
+    says = lesson.locator("#passes-headline")
+    expect(says).to_contain_text("2.10 times as fast; γ = 5 would give 2.11. This length pays above 38 % acceptance.")
+    slide(lesson, "Acceptance α", 0.3)
+    expect(says).to_contain_text("Drafting loses: 1.12 times slower")
+    is_done(lesson, "passes")
+    slide(lesson, "Length γ", 1)
+    expect(says).to_contain_text("1.13 times as fast, the most that any length gives.")
+
+
+@pytest.mark.parametrize(
+    "lesson",
+    [{"name": name, "color_scheme": scheme} for name, scheme in zip(LESSONS, ("light", "dark") * 3, strict=False)],
+    indirect=True,
+    ids=[*LESSONS],
+)
+def test_a_lesson_is_accessible_and_fits(lesson: Page) -> None:
+    for button in lesson.get_by_role("button", name="Draw 10,000").all():
+        button.click()
+    accessible(lesson, 1280, 390)
+
+
+def test_exactness_is_understood_in_two_clicks(page: Page) -> None:
+    page.get_by_role("tab", name="Learn", exact=True).click()
+    frame = page.frame_locator("#lessons iframe")
+    frame.get_by_role("button", name="Draw 10,000").click()
+    expect(frame.locator("#exact .task")).to_contain_text("A bad drafter costs time, never the truth.")
+    expect(frame.locator("#exact .task .state")).to_have_text("Done")
