@@ -15,12 +15,12 @@ from textwrap import shorten
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
+from draftscope.analysis.baselines import baseline_of
 from draftscope.analysis.run_report import RunReport, run_reports
-from draftscope.engines.methods import METHODS, SHARED
+from draftscope.engines.methods import METHODS
 from draftscope.engines.models.bundled import tally
 from draftscope.engines.runtime.driver import Run
 from draftscope.engines.runtime.run_request import RunRequest
-from draftscope.engines.settings import settings
 from draftscope.traces import TraceError, read, write
 from draftscope.traces.files import ROOT
 from draftscope.traces.labels import is_baseline, method_name
@@ -130,21 +130,8 @@ def _sound(path: Path) -> Trace | None:
 
 
 def _baseline_of(trace: Trace, among: Sequence[tuple[Path, Trace]]) -> list[tuple[Path, Trace]]:
-    """Ordinary decoding of the same model, prompt and seed under the same sampling."""
-    fits = [
-        (path, other)
-        for path, other in among
-        if is_baseline(other)
-        and (other.model.id, other.model.weights) == (trace.model.id, trace.model.weights)
-        # Older recordings name no files in addition to the weights.
-        and (other.model.files == trace.model.files or not (other.model.files and trace.model.files))
-        and (other.prompt, other.seed) == (trace.prompt, trace.seed)
-        and all(
-            trace.config.get(setting.name, setting.default) == other.config.get(setting.name, setting.default)
-            for setting in settings(SHARED[METHODS[other.method].family])
-        )
-    ]
-    return fits[:1]
+    base = baseline_of(trace, (other for _, other in among))
+    return [(path, other) for path, other in among if other is base]
 
 
 def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) -> Recording:

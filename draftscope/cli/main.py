@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from draftscope import __version__
-from draftscope.cli import aliases, certify, dev, diff, experiment, figure, hardware, model, run, trace
+from draftscope.cli import aliases, certify, dev, diff, experiment, figure, hardware, model, run, site, trace
 from draftscope.cli.errors import DONE, INTERRUPTED, INVALID, NO_MODEL, READER_GONE, USAGE, CommandError
 from draftscope.cli.streams import exit_code_for_pipe
 from draftscope.engines.models.errors import ModelError
@@ -134,6 +134,7 @@ app.command("view")(figure.view)
 app.command("figure")(figure.figure)
 app.command("export")(figure.export)
 app.command("animate")(figure.animate)
+app.command("site")(site.site)
 app.add_typer(trace.app, name="trace")
 app.add_typer(model.app, name="model")
 app.add_typer(hardware.app, name="hardware")

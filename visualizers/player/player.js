@@ -115,11 +115,12 @@ class Player {
     mounted.delete(this.root);
   }
 
-  /** Inside Gradio the page sets whether it is dark; elsewhere the reader's system does. */
+  /** Inside Gradio the page sets whether it is dark; elsewhere the address or the reader's system does. */
   useTheme() {
     if (this.gone()) return;
     const gradio = document.querySelector("gradio-app, .gradio-container");
-    const dark = gradio ? document.body.classList.contains("dark") : this.darkPage.matches;
+    const { colorScheme } = document.documentElement.style;
+    const dark = gradio ? document.body.classList.contains("dark") : colorScheme ? colorScheme === "dark" : this.darkPage.matches;
     this.theme.use(dark);
     this.root.classList.toggle("is-dark", dark);
     for (const [name, color] of Object.entries(this.theme.surface)) this.root.style.setProperty(`--ds-${name}`, color);

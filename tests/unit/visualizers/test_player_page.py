@@ -27,7 +27,7 @@ def test_the_page_holds_the_traces_as_they_are_and_refers_to_nothing_outside() -
     assert "default-src &#x27;none&#x27;" in html
     html = standalone([written()], HOSTILE)
     assert HOSTILE not in html and "<img" not in html
-    assert html.count("<script") == html.count("</script>") == 4
+    assert html.count("<script") == html.count("</script>") == 5
     with pytest.raises(ValueError, match=r"^traces: a page needs at least one trace"):
         standalone([], "Nothing")
 
@@ -67,7 +67,7 @@ def test_sums_are_a_text_instead_of_a_run_to_play() -> None:
     trace = ds.from_vllm(counters, HOSTILE, note=HOSTILE)
     html = standalone([trace], "Sums")
     assert "forwards            5" in html
-    assert HOSTILE not in html and "player-traces" not in html and "<script" not in html
+    assert HOSTILE not in html and "player-traces" not in html and html.count("<script") == 1
     both = standalone([trace, jacobi()], "Both")
     _, _, embedded = both.partition('<script type="application/json" id="player-traces">')
     assert len(json.loads(embedded.partition("</script>")[0])) == 1
