@@ -7,6 +7,8 @@
 # make measured the same at full size, for hours, into docs/measured.md and README's table
 # make traces   record anew the runs that ship in assets/traces
 # make figures  draw the recorded runs into build/figures
+# make docs     build the documentation site into build/docs; a broken link fails
+# make notebooks run docs/examples/*.ipynb and store what they print in them
 # make versions test the library at the lowest and the newest versions that pyproject.toml allows; wants PyPI
 # make lock     write locks/*.txt anew: every version the requirements lead to, with hashes; wants PyPI
 # make audit    known vulnerabilities of the locked versions; wants PyPI, and says so where it is not there
@@ -40,7 +42,7 @@ QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
 TRACES := $(wildcard assets/traces/*.json.gz)
 
-.PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures versions lock audit sbom clean
+.PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures docs notebooks versions lock audit sbom clean
 .DELETE_ON_ERROR:
 
 app: $(APP)
@@ -101,6 +103,12 @@ figures: $(APP)
 	@mkdir -p build/figures
 	$(BIN)/python -m draftscope view $(TRACES) -o build/figures/all.html
 
+docs: $(DEV)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+notebooks: $(DEV)
+	$(BIN)/python -m tools.notebooks docs/examples/*.ipynb
+
 versions: $(TOOLS)/.made
 	@.ci/versions "$(PYTHON)" $(TOOLS)/bin/uv $(VERSIONS)
 
@@ -146,7 +154,7 @@ $(APP): requirements.txt $(VENV)/.torch $(VENV)/.locked
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(DEV): requirements-dev.txt locks/dev.txt $(APP)
+$(DEV): requirements-dev.txt requirements-docs.txt locks/dev.txt $(APP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/dev.txt
 	@touch $@
 

@@ -113,7 +113,7 @@ def test_no_file_names_a_path_of_somebodys_machine() -> None:
 
 
 def test_requirements_are_pinned_and_come_from_no_particular_index() -> None:
-    for file in ("requirements.txt", "requirements-dev.txt", "requirements-tools.txt"):
+    for file in ("requirements.txt", "requirements-dev.txt", "requirements-docs.txt", "requirements-tools.txt"):
         text = (ROOT / file).read_text(encoding="utf-8")
         wanted = [line for line in text.splitlines() if line and not line.startswith(("#", "-r "))]
         assert wanted, file
@@ -121,7 +121,8 @@ def test_requirements_are_pinned_and_come_from_no_particular_index() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lock", "file"), [("app", "requirements"), ("dev", "requirements-dev"), ("gpu", "requirements")]
+    ("lock", "file"),
+    [("app", "requirements"), ("dev", "requirements-dev"), ("dev", "requirements-docs"), ("gpu", "requirements")],
 )
 def test_locks_hold_what_is_required_by_hash_and_name_no_index(lock: str, file: str) -> None:
     text = (ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8")
