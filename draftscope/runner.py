@@ -42,7 +42,7 @@ def run(  # noqa: PLR0913 (typed names for all that a run may be given)
     """Decode once and return the trace.
 
     Args:
-        method: A name of `ds.methods()`, a `Method` of your own, or its function `decode(task, config, chance)`.
+        method: A name of `ds.methods()`, a `Method` of your own, or its function `decode(task, config, rng)`.
         config: Settings as an instance of the method's Config, instead of `settings`.
         model: An id of `ds.models()`, a checkpoint's folder or GGUF file, or a `draftscope.engines.protocol.Model`.
         prompt: Prompt; by default the model's example.

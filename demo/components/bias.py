@@ -81,13 +81,13 @@ def sample_modes(
     """
     target, draft = (distribution(head, plane.sampling) for head in (plane.target, plane.draft))
     cells, lines = {"draft": draft}, list[tuple[Any, ...]]()
-    chance, off = SeededRandom(0), "" if plane.same_noise_paths else "not "
+    rng, off = SeededRandom(0), "" if plane.same_noise_paths else "not "
     for k, mode in enumerate(MODES):
         counts, sums = torch.zeros_like(target), torch.zeros(3, dtype=torch.float64)
         for first in range(0, TOKENS, _AT_ONCE):
             if stopped():
                 return
-            drawn = sample(mode, plane, torch.arange(first, first + _AT_ONCE), chance)
+            drawn = sample(mode, plane, torch.arange(first, first + _AT_ONCE), rng)
             counts = counts + count_cells(drawn.token)
             sums += torch.stack([part.sum().double() for part in (drawn.accepted, drawn.tries, drawn.capped)])
             yield k * TOKENS + first + _AT_ONCE

@@ -34,7 +34,7 @@ class Config(GuidedSampling):
     drafts: Annotated[int, SettingInfo("Drafts", "Tokens that are copied, at most.", 1, 32, 1)] = 4
 
 
-def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: Task, config: Config, rng: RandomSource) -> Decoder:
     """Look up, verify, go on."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
     text, iteration, ended = list(task.prompt_ids), 0, 0
@@ -46,10 +46,10 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         # Ask for a forward pass: the final tokens, then the drafts. What is sent back are distributions [W + 1, V].
         p = as_probs((yield ProbsRequest(torch.cat([done, x]), num_final=n, num_cached=max(n - 1, 0))))
         position = torch.arange(n, n + W + 1, device=task.device)
-        verdict = verify_drafts(x, q, p[:W], chance, DrawKey("verify", iteration, position[:W]), until_rejection=True)
+        verdict = verify_drafts(x, q, p[:W], rng, DrawKey("verify", iteration, position[:W]), until_rejection=True)
         r, slot = verdict.rejection, torch.arange(W + 1, device=task.device)
         left = torch.cat([residual(q, p[:W]), p[W:]])
-        drawn = chance.categorical(left, DrawKey("residual", iteration, position), where=slot == r)
+        drawn = rng.categorical(left, DrawKey("residual", iteration, position), where=slot == r)
         token = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
 
         # Record the decision. The driver sends back `readback` as integers, on the host.

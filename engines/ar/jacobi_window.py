@@ -140,7 +140,7 @@ class InitialDrafter:
     width: int
     """Drafts in a full window."""
     initial: InitialDraftKind
-    chance: RandomSource
+    rng: RandomSource
 
     def fill(self, window: Window, done: Int[Tensor, " n"], iteration: int) -> Window:
         """Append drafts until the window is full or reaches the end of the canvas."""
@@ -152,13 +152,13 @@ class InitialDrafter:
         position = torch.arange(n + W, n + W + fresh, device=device)
         known, left = (window.x, window.q) if W else (done, window.last_final_probs)
         uniform = torch.full((1, 1), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, vocabulary)
-        draft = self.chance.categorical(uniform, DrawKey("initial", iteration, position))
+        draft = self.rng.categorical(uniform, DrawKey("initial", iteration, position))
         if self.initial not in ("random", "uniform") and len(known):
             # A first column has no left neighbour in its row; the first position has none at all.
             near = left[-1:].argmax(-1) if self.initial == "left-argmax" else known[-1:]
             draft = torch.where(position % self.task.row_width == 0, draft, near)
         q = uniform
-        if self.initial != "uniform" or self.chance.same_noise:  # all probability is on the draft
+        if self.initial != "uniform" or self.rng.same_noise:  # all probability is on the draft
             q = window.q.new_zeros(fresh, vocabulary).scatter_(1, draft[:, None], 1.0)
         return Window(
             torch.cat([window.x, draft]), torch.cat([window.q, q]), window.ages + (0,) * fresh, window.last_final_probs

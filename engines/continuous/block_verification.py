@@ -44,9 +44,7 @@ def _log_ratios(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> F
     return torch.cat([torch.zeros_like(summed[:1]), summed])
 
 
-def verify_paths(
-    block: Block, drawn: Paths, x: Float[Tensor, "W D"], max_tries: int, chance: RandomSource
-) -> GivenPaths:
+def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], max_tries: int, rng: RandomSource) -> GivenPaths:
     """Return what the target needs to verify drafts x by their whole paths.
 
     It continues on its own where it leaves one.
@@ -57,14 +55,14 @@ def verify_paths(
 
     def verify_paths(p: Gaussians) -> PathVerification:
         log_w = log_weights(p, q, states)
-        verdict = accept(log_w[-1], chance, block.draw_key("verify"), until_rejection=True)
+        verdict = accept(log_w[-1], rng, block.draw_key("verify"), until_rejection=True)
         r = verdict.rejection[None]
         if int(r) == block.W:
             return replace((yield from bonus_path(block)), verdict=verdict)
         at = DrawKey("leave", block.iteration, block.position[r])
-        left_at = find_exit_step(p[:, r], q[:, r], log_w[:-1, r], max_tries, chance, at)
+        left_at = find_exit_step(p[:, r], q[:, r], log_w[:-1, r], max_tries, rng, at)
         left, shape = n - 1 - left_at.step, states.shape[1:]
-        fresh = chance.normal(DrawKey("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
+        fresh = rng.normal(DrawKey("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
         denoised = yield DenoiseRequest(r, left, left_at.state, fresh)
         return PathContinuation(r, left, denoised.states, left_at.tries, left_at.capped, verdict)
 
@@ -93,7 +91,7 @@ class PathExit:
 
 
 def find_exit_step(
-    p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], max_tries: int, chance: RandomSource, at: DrawKey
+    p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], max_tries: int, rng: RandomSource, at: DrawKey
 ) -> PathExit:
     """Find the largest k that passes, for distributions of n steps and R paths that are not kept as a whole.
 
@@ -107,8 +105,8 @@ def find_exit_step(
     num_tried, count = 0, min(_FIRST_ROUND, max_tries)
     while True:
         named = [DrawKey(f"{at.purpose} {part} {num_tried}", at.iteration, keys) for part in ("state", "side", "coin")]
-        side, uniform = (chance.uniform(draw, count).unflatten(0, log_w.shape) for draw in named[1:])
-        z = chance.normal(named[0], count * width).unflatten(1, (count, width)).unflatten(0, log_w.shape)
+        side, uniform = (rng.uniform(draw, count).unflatten(0, log_w.shape) for draw in named[1:])
+        z = rng.normal(named[0], count * width).unflatten(1, (count, width)).unflatten(0, log_w.shape)
         z = p[:, :, None].draw(z, side)  # plain Gaussians: there is nothing to pick
         log_ratio = p[:, :, None].log_density(z) - q[:, :, None].log_density(z)
         won = (side < 0.5) & (uniform < log_w.exp()[..., None] - (-log_ratio).exp())
@@ -124,6 +122,6 @@ def find_exit_step(
         if num_tried >= max_tries or not bool(capped.any()):
             break
         count = min(2 * count, _LARGEST_ROUND, max_tries - num_tried)
-    spare = chance.normal(DrawKey(f"{at.purpose} spare", at.iteration, keys), width).unflatten(0, log_w.shape)
+    spare = rng.normal(DrawKey(f"{at.purpose} spare", at.iteration, keys), width).unflatten(0, log_w.shape)
     y = torch.where(capped[..., None], p.draw(spare, spare[..., 0]), y)
     return PathExit(k[0], y.gather(0, k[..., None].expand(-1, -1, width))[0], tries.gather(0, k)[0], capped[0])

@@ -346,9 +346,9 @@ class Noise:
 
 
 def position_noise(
-    position: Int[Tensor, " W"], task: ContinuousTask, steps: int, chance: RandomSource, owner: str = ""
+    position: Int[Tensor, " W"], task: ContinuousTask, steps: int, rng: RandomSource, owner: str = ""
 ) -> Noise:
     """The noise that belongs to positions, throughout a run; another `owner` has noise of its own."""
-    path = chance.normal(DrawKey(f"path{owner}", 0, position), steps * task.width).unflatten(1, (steps, task.width))
-    last = chance.normal(DrawKey(f"last{owner}", 0, position), task.width)
-    return Noise(path, last, chance.uniform(DrawKey(f"pick{owner}", 0, position), 1)[:, 0])
+    path = rng.normal(DrawKey(f"path{owner}", 0, position), steps * task.width).unflatten(1, (steps, task.width))
+    last = rng.normal(DrawKey(f"last{owner}", 0, position), task.width)
+    return Noise(path, last, rng.uniform(DrawKey(f"pick{owner}", 0, position), 1)[:, 0])

@@ -113,11 +113,11 @@ def check_steps(task: ContinuousTask, config: DraftedSampling) -> None:
         )
 
 
-def whole_canvas(task: ContinuousTask, config: ContinuousSampling, chance: RandomSource) -> Block:
+def whole_canvas(task: ContinuousTask, config: ContinuousSampling, rng: RandomSource) -> Block:
     """All positions, none of them final."""
     position = torch.arange(task.length, device=task.device)
-    noise, mixes = position_noise(position, task, config.steps, chance), getattr(config, "drafter", "") == "mixture"
-    pick = chance.uniform(DrawKey("pick of the path", 0, position), 1)[:, 0] if mixes else None
+    noise, mixes = position_noise(position, task, config.steps, rng), getattr(config, "drafter", "") == "mixture"
+    pick = rng.uniform(DrawKey("pick of the path", 0, position), 1)[:, 0] if mixes else None
     none = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
     return Block(none, 0, position, noise, config.guidance_at(position, task), 0, pick=pick)
 

@@ -28,9 +28,7 @@ _FIRST_ROUND: Final = 4
 _LARGEST_ROUND: Final = 256
 
 
-def verify_paths(
-    block: Block, drawn: Paths, x: Float[Tensor, "W D"], max_tries: int, chance: RandomSource
-) -> GivenPaths:
+def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], max_tries: int, rng: RandomSource) -> GivenPaths:
     """Return what the target needs to verify drafts x by their whole paths; the first rejected one is sampled again.
 
     If none is rejected, the target denoises the position after them, with the noise of that position. After `max_tries`
@@ -39,12 +37,12 @@ def verify_paths(
     states = torch.cat([drawn.states, x[:, None]], 1)
 
     def verify_paths(p: Gaussians) -> PathVerification:
-        verdict = accept(log_ratio(drawn, p, x), chance, block.draw_key("verify"), until_rejection=True)
+        verdict = accept(log_ratio(drawn, p, x), rng, block.draw_key("verify"), until_rejection=True)
         r = int(verdict.rejection)
         if r == block.W:
             return replace((yield from bonus_path(block)), verdict=verdict)
         at = DrawKey("anew", block.iteration, block.position[r : r + 1])
-        continuation = yield from sample_residual_path(r, drawn.densities[r], states.shape[1:], max_tries, chance, at)
+        continuation = yield from sample_residual_path(r, drawn.densities[r], states.shape[1:], max_tries, rng, at)
         return replace(continuation, verdict=verdict)
 
     return GivenPaths(states, verify_paths)
@@ -63,7 +61,7 @@ def measured(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, T
 
 
 def sample_residual_path(
-    row: int, draft: PathDensity, shape: torch.Size, max_tries: int, chance: RandomSource, at: DrawKey
+    row: int, draft: PathDensity, shape: torch.Size, max_tries: int, rng: RandomSource, at: DrawKey
 ) -> PathVerification:
     """Sample a path from (p - q)+, normalised, by acceptance and rejection.
 
@@ -75,13 +73,13 @@ def sample_residual_path(
         draft: Density q of the draft's paths.
         shape: Shape of a path, [S, D].
         max_tries: Maximum number of proposals.
-        chance: Source of random numbers.
+        rng: Source of random numbers.
         at: Key of the draws at the position.
     """
     num_tried, count, width = 0, min(_FIRST_ROUND, max_tries), shape.numel()
     while num_tried < max_tries:
-        noise = chance.normal(at.subkey(f"paths {num_tried}"), count * width)[0].unflatten(0, (count, *shape))
-        uniform = chance.uniform(at.subkey(f"coins {num_tried}"), count)[0]
+        noise = rng.normal(at.subkey(f"paths {num_tried}"), count * width)[0].unflatten(0, (count, *shape))
+        uniform = rng.uniform(at.subkey(f"coins {num_tried}"), count)[0]
         denoised = yield whole_paths(row, noise)
         log_p = denoised.distributions.log_density(denoised.states[:, 1:].transpose(0, 1)).sum(0)
         accepted = uniform < -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
@@ -90,6 +88,6 @@ def sample_residual_path(
             return resampled_path(row, denoised.states[first : first + 1], num_tried + first + 1)
         num_tried += count
         count = min(2 * count, _LARGEST_ROUND, max_tries - num_tried)
-    spare = chance.normal(at.subkey("spare"), width).unflatten(1, shape)
+    spare = rng.normal(at.subkey("spare"), width).unflatten(1, shape)
     denoised = yield whole_paths(row, spare)
     return resampled_path(row, denoised.states, max_tries, capped=True)

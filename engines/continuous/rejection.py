@@ -64,11 +64,11 @@ class DensityRatio:
 
 
 def accept(
-    log_ratio: Float[Tensor, " W"], chance: RandomSource, draw: DrawKey, *, until_rejection: bool = False
+    log_ratio: Float[Tensor, " W"], rng: RandomSource, draw: DrawKey, *, until_rejection: bool = False
 ) -> CouplingResult:
     """Accept each draft with probability min(1, R); see `RandomSource.accept` for `until_rejection`."""
     accept_prob = log_ratio.clamp(max=0.0).exp()
-    accepted, uniform = chance.accept(accept_prob, draw, until_rejection=until_rejection)
+    accepted, uniform = rng.accept(accept_prob, draw, until_rejection=until_rejection)
     return CouplingResult(accepted, accept_prob, uniform)
 
 
@@ -83,7 +83,7 @@ class Replacements:
 
 
 def draw_replacements(
-    ratio: DensityRatio, rejected: Bool[Tensor, " W"], max_tries: int, chance: RandomSource, draw: DrawKey
+    ratio: DensityRatio, rejected: Bool[Tensor, " W"], max_tries: int, rng: RandomSource, draw: DrawKey
 ) -> Replacements:
     """Draw what replaces the rejected drafts, in at most `max_tries` tries each.
 
@@ -97,9 +97,9 @@ def draw_replacements(
     while len(rows) and num_tried < max_tries:
         count = min(count, max_tries - num_tried)
         here, named = ratio[rows], draw.select(rows).subkey(f"{num_tried}")
-        proposals = _propose(here.p, count, chance, named)
+        proposals = _propose(here.p, count, rng, named)
         accept_prob = -torch.expm1(-here.log_of_proposals(proposals))  # 1 - 1 / R; below 0 where R is below 1
-        accepted = chance.uniform(named.subkey("coin"), count) < accept_prob
+        accepted = rng.uniform(named.subkey("coin"), count) < accept_prob
         first = accepted.long().argmax(-1)
         token[rows] = proposals[torch.arange(len(rows), device=rows.device), first]
         tries[rows] = (torch.where(accepted.any(-1), first, count - 1) + num_tried + 1).to(tries.dtype)
@@ -107,16 +107,16 @@ def draw_replacements(
         num_tried, count = num_tried + count, min(2 * count, _LARGEST_ROUND)
     capped = torch.zeros_like(rejected)
     if len(rows):
-        token[rows] = _propose(ratio.p[rows], 1, chance, draw.select(rows).subkey("spare"))[:, 0]
+        token[rows] = _propose(ratio.p[rows], 1, rng, draw.select(rows).subkey("spare"))[:, 0]
         capped[rows] = True
     return Replacements(token, tries, capped)
 
 
-def _propose(p: Gaussians, count: int, chance: RandomSource, draw: DrawKey) -> Tensor:
+def _propose(p: Gaussians, count: int, rng: RandomSource, draw: DrawKey) -> Tensor:
     """`count` draws from each of W distributions [W, count, D]."""
     width = p.mean.shape[-1]
-    normal = chance.normal(draw, count * width).unflatten(1, (count, width))
-    return p[:, None].draw(normal, chance.uniform(draw.subkey("pick"), count))
+    normal = rng.normal(draw, count * width).unflatten(1, (count, width))
+    return p[:, None].draw(normal, rng.uniform(draw.subkey("pick"), count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +127,17 @@ class AcceptOrReplaceResult(Replacements):
 
 
 def accept_or_replace(
-    ratio: DensityRatio, x: Float[Tensor, "W D"], max_tries: int, chance: RandomSource, draw: DrawKey
+    ratio: DensityRatio, x: Float[Tensor, "W D"], max_tries: int, rng: RandomSource, draw: DrawKey
 ) -> AcceptOrReplaceResult:
     """Accept or replace drafts x ~ q, each apart from the others. The variant exact is a maximal coupling."""
-    verdict = accept(ratio.log_of_drafts(x), chance, draw.subkey("verdict"))
-    new = draw_replacements(ratio, ~verdict.accepted, max_tries, chance, draw)
+    verdict = accept(ratio.log_of_drafts(x), rng, draw.subkey("verdict"))
+    new = draw_replacements(ratio, ~verdict.accepted, max_tries, rng, draw)
     return AcceptOrReplaceResult(
         torch.where(verdict.accepted[:, None], x, new.token), new.tries, new.capped, verdict.accepted
     )
 
 
-def couple_steps(block: Block, drawn: Paths, tied: int, max_tries: int, chance: RandomSource) -> Steer:
+def couple_steps(block: Block, drawn: Paths, tied: int, max_tries: int, rng: RandomSource) -> Steer:
     """Couple `tied` of the target's denoising steps, those before the last one, to the drafts'.
 
     See `accept_or_replace`.
@@ -153,7 +153,7 @@ def couple_steps(block: Block, drawn: Paths, tied: int, max_tries: int, chance: 
         k = len(drawn.distributions) - 1 - i  # step i leads from states k to k + 1
         no_sigma = torch.zeros_like(block.guidance[: block.W])
         ratio = DensityRatio("exact", distribution[: block.W], drawn.distributions[k], no_sigma)
-        y = accept_or_replace(ratio, drawn.states[:, k + 1], max_tries, chance, block.draw_key(f"tie {i}")).token
+        y = accept_or_replace(ratio, drawn.states[:, k + 1], max_tries, rng, block.draw_key(f"tie {i}")).token
         return torch.cat([y, x[block.W :]])
 
     return steer

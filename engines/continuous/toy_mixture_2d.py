@@ -102,22 +102,22 @@ _STDS: Final = torch.tensor([0.45, 0.35, 0.5], dtype=torch.float64)
 
 
 def sample(
-    mode: Mode, plane: ToyMixtureConfig, position: Int[Tensor, " M"], chance: RandomSource
+    mode: Mode, plane: ToyMixtureConfig, position: Int[Tensor, " M"], rng: RandomSource
 ) -> AcceptOrReplaceResult:
     """Sample a token at every position: from the target alone, or from drafts verified by a ratio."""
-    noise_alone = denoising.position_noise(position, _TASK, plane.steps, chance, " alone")
+    noise_alone = denoising.position_noise(position, _TASK, plane.steps, rng, " alone")
     if mode == "vanilla":
         nothing = torch.zeros(len(position), dtype=torch.float64)
         token = noise_alone.draw(denoising.denoise(plane.target, noise_alone.path, plane.sampling, None).last)
         return AcceptOrReplaceResult(token, nothing, nothing.bool(), nothing.bool())
-    noise = denoising.position_noise(position, _TASK, plane.steps, chance)
+    noise = denoising.position_noise(position, _TASK, plane.steps, rng)
     drawn = denoising.denoise(plane.draft, noise.path, plane.sampling, None)
     x = drawn.last.mean[:, 0] if mode == "release" else noise.draw(drawn.last)  # the release leaves the last noise out
     paths = denoising.denoise(
         plane.target, noise.path if plane.same_noise_paths else noise_alone.path, plane.sampling, None
     )
     ratio = DensityRatio(mode, paths.last, drawn.last, drawn.log_std - paths.log_std)
-    return accept_or_replace(ratio, x, TRIES, chance, DrawKey("token", 0, position))
+    return accept_or_replace(ratio, x, TRIES, rng, DrawKey("token", 0, position))
 
 
 def distribution(head: denoising.Denoiser, sampling: denoising.ContinuousSampling) -> Float[Tensor, "X Y"]:

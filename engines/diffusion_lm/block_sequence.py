@@ -359,11 +359,11 @@ class BlockSequence:
 
 
 def sample_open_positions(
-    probs: Float[Tensor, "m V"], position: Int[Tensor, " m"], iteration: int, chance: RandomSource, mode: str
+    probs: Float[Tensor, "m V"], position: Int[Tensor, " m"], iteration: int, rng: RandomSource, mode: str
 ) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
     """A token for every open position and its probability, by which policies rank it."""
     if mode == "greedy":
         confidence, token = probs.max(-1)
         return token, confidence
-    token = chance.categorical(probs, DrawKey("draft", iteration, to_device(position, probs.device)))
+    token = rng.categorical(probs, DrawKey("draft", iteration, to_device(position, probs.device)))
     return token, probs.gather(1, token[:, None]).squeeze(1)

@@ -16,16 +16,16 @@ class Config(GuidedSampling):
     """Ordinary decoding has no settings but those of sampling."""
 
 
-def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: Task, config: Config, rng: RandomSource) -> Decoder:
     """Draw every token from its own distribution."""
-    chance.same_noise = config.same_noise
+    rng.same_noise = config.same_noise
     done = torch.empty(0, dtype=torch.long, device=task.device)
     fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
     positions, ended = torch.arange(task.length, device=task.device), False
     while (n := done.shape[0]) < task.length and not ended:
         p = as_probs((yield ProbsRequest(done, num_final=n, num_cached=max(n - 1, 0))))  # [1, V]
         position = positions[n : n + 1]
-        token = chance.categorical(p, DrawKey("sample", n, position))
+        token = rng.categorical(p, DrawKey("sample", n, position))
         (drawn,) = as_ints((yield Decision(position, token, fate, readback=token)))
         done, ended = torch.cat([done, token]), drawn in task.eos_token_ids
     return done

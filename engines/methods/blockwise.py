@@ -85,7 +85,7 @@ def deviation(config: Config) -> str:
     return unmasking.deviation_text({DEVIATION: config.cache != "exact"}, config.size > 1)
 
 
-def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Reveal tokens until the text ends."""
     row = BlockSequence(task, config.size, part=config.part, carry=config.reuse_store_pass)
     requester = row if config.cache == "exact" else ApproximateCache(row, config.cache, config.refresh)
@@ -93,7 +93,7 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     while not row.ended:
         position = row.open
         probs = as_probs((yield requester.request_open_positions(read=position)))  # [m, V]
-        token, confidence = sample_open_positions(probs, position, iteration, chance, config.mode)
+        token, confidence = sample_open_positions(probs, position, iteration, rng, config.mode)
         ruled, passed = _choose(confidence, to_device(position, probs.device), config, num_steps)
         chosen = ruled | to_device(row.carried(position), probs.device) if task.shift else ruled
         decided = token, partial(unmasking.fates, chosen, ruled & ~passed), chosen

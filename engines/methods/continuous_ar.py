@@ -37,14 +37,14 @@ def deviation(config: Config) -> str:
     return "" if config.tokens_per_step == 1 else "Lossy: the tokens of a step are drawn without seeing each other."
 
 
-def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: ContinuousTask, config: Config, rng: RandomSource) -> Decoder:
     """Denoise tokens given those before them; raises ConfigError for several per step of a causal model."""
     if config.tokens_per_step > 1 and not task.gaps:
         raise ConfigError(
             f"tokens_per_step: {config.tokens_per_step} tokens per step need a model that decodes in any order, such "
             "as patch-masked, and this one is causal; use 1."
         )
-    done, iteration = (canvas := whole_canvas(task, config, chance)).final_tokens, 0
+    done, iteration = (canvas := whole_canvas(task, config, rng)).final_tokens, 0
     while (n := len(done)) < task.length:
         block = canvas.at(slice(n, n + config.tokens_per_step), final_tokens=done, iteration=iteration)
         token = yield from decode_without_drafts(block, max(n - 1, 0))

@@ -85,7 +85,7 @@ def deviation(config: Config) -> str:
     }[config.mode]
 
 
-def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: ContinuousTask, config: Config, rng: RandomSource) -> Decoder:
     """Decode with drafts of a small model; raises ConfigError for a mode that the model's head does not have."""
     if task.mixture and config.mode == "distance-only" and config.gamma:
         raise ConfigError(
@@ -96,10 +96,10 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
             f"mode: {config.mode!r} measures drafts by one bell curve a denoising step; drafter=mixture mixes several, "
             "use exact."
         )
-    done = (canvas := whole_canvas(task, config, chance)).final_tokens
+    done = (canvas := whole_canvas(task, config, rng)).final_tokens
     target_distribution = canvas.noise
     if not config.same_noise_paths:
-        target_distribution = position_noise(canvas.position, task, config.steps, chance, " of the target")
+        target_distribution = position_noise(canvas.position, task, config.steps, rng, " of the target")
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
     tied = config.coupled_steps if config.mode == "exact" else 0
     while (start := len(done)) < task.length:
@@ -120,7 +120,7 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
             noise=noise.path,
             guidance=block.guidance,
             mode="verify",
-            steer=couple_steps(block, drawn, tied, config.max_tries, chance) if tied else None,
+            steer=couple_steps(block, drawn, tied, config.max_tries, rng) if tied else None,
         )
         paths = as_paths((yield request))
         y = noise.draw(paths.last)  # what the target alone would draw
@@ -128,11 +128,11 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
         verified = VerifiedBlock(block, x, drawn, y[:W], paths)
         ratio = verified.ratio(config.mode)
         log_ratio = ratio.log_of_drafts(x)
-        verdict = accept(log_ratio, chance, block.draw_key("verify"), until_rejection=True)
+        verdict = accept(log_ratio, rng, block.draw_key("verify"), until_rejection=True)
         n = verdict.rejection
         # Replace the first rejected token by acceptance-rejection; without a rejection use the target's own token.
         rejected = torch.arange(W, device=x.device) == n
-        new = draw_replacements(ratio, rejected, config.max_tries, chance, block.draw_key("residual"))
+        new = draw_replacements(ratio, rejected, config.max_tries, rng, block.draw_key("residual"))
         token = torch.cat([torch.where(rejected[:, None], new.token, x), y[W:]])
         numbers = partial(search_measures, rejected, new, partial(dict, log_ratio=log_ratio))
         (count,) = as_ints((yield verified.decision(token, verdict, numbers, (n + 1)[None])))

@@ -53,7 +53,7 @@ class Config(DraftedSampling):
     ] = "block"
 
 
-def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: ContinuousTask, config: Config, rng: RandomSource) -> Decoder:
     """Decode with drafts of a small model.
 
     Raises:
@@ -61,7 +61,7 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
     """
     check_steps(task, config)
     following, measured = VERDICTS[config.verdict]
-    done = (canvas := whole_canvas(task, config, chance)).final_tokens
+    done = (canvas := whole_canvas(task, config, rng)).final_tokens
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
     while (start := len(done)) < task.length:
         block, iteration = next_block(canvas, config, done, iteration), iteration + 1
@@ -78,7 +78,7 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
             noise=block.noise.path,
             guidance=block.guidance,
             mode="verify",
-            follow=following(block, drawn, x, config.max_tries, chance),
+            follow=following(block, drawn, x, config.max_tries, rng),
         )
         paths = as_paths((yield request))
         assert paths.continuation is not None and paths.continuation.verdict is not None

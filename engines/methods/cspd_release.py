@@ -54,10 +54,10 @@ def deviation(config: Config) -> str:
     )
 
 
-def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: ContinuousTask, config: Config, rng: RandomSource) -> Decoder:
     """Decode with drafts of a small model; raises ConfigError where a distance is not that of one Gaussian."""
     check_steps(task, config)
-    done = (canvas := whole_canvas(task, config, chance)).final_tokens
+    done = (canvas := whole_canvas(task, config, rng)).final_tokens
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
     while (start := len(done)) < task.length:
         block, iteration = next_block(canvas, config, done, iteration, bonus=False), iteration + 1
@@ -80,8 +80,8 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
         verified = VerifiedBlock(block, x, drawn, block.noise.draw(paths.last), paths)
         ratio = verified.ratio("release")
         log_ratio = ratio.log_of_drafts(x)
-        verdict = accept(log_ratio, chance, block.draw_key("verify"))
-        new = draw_replacements(ratio, ~verdict.accepted, config.max_tries, chance, block.draw_key("residual"))
+        verdict = accept(log_ratio, rng, block.draw_key("verify"))
+        new = draw_replacements(ratio, ~verdict.accepted, config.max_tries, rng, block.draw_key("residual"))
         token = torch.where(verdict.accepted[:, None], x, new.token)
         numbers = partial(
             search_measures,

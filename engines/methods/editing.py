@@ -47,14 +47,14 @@ def deviation(config: Config) -> str:
     return unmasking.deviation_text(edits, config.size > 1)
 
 
-def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Reveal and edit tokens until the text ends."""
     row, iteration = BlockSequence(task, config.size), 0
     while not row.ended:
         position, written = row.open, row.written[: None if config.edit_threshold < 1 else 0]
         both, count = torch.cat([position, written]), len(position)
         all_probs = as_probs((yield row.request_open_positions(read=both)))
-        token, confidence = sample_open_positions(all_probs[:count], position, iteration, chance, config.mode)
+        token, confidence = sample_open_positions(all_probs[:count], position, iteration, rng, config.mode)
         chosen = unmasking.dynamic(confidence, config.threshold, 1) | to_device(row.carried(position), all_probs.device)
         rescued = chosen & (confidence <= config.threshold)
         repaired, sure, edited = propose_edits(all_probs[count:], row.tokens[written], config.edit_threshold)

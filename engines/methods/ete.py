@@ -42,14 +42,14 @@ def deviation(config: Config) -> str:
     return unmasking.deviation_text(later, config.size > 1 or config.k > 1)
 
 
-def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Exploit and explore, until the text ends."""
     row, iteration = BlockSequence(task, config.size), 0
     while not row.ended:
         window = torch.arange(row.block.start, min(row.block.start + config.k * config.size, len(row.tokens)))
         position = row.open if row.reuses_store_pass else window[row.tokens[window] == task.mask]
         probs = as_probs((yield row.request_open_positions(read=position, blocks=config.k)))
-        token, confidence = sample_open_positions(probs, position, iteration, chance, config.mode)
+        token, confidence = sample_open_positions(probs, position, iteration, rng, config.mode)
         device_position = to_device(position, probs.device)
         sure = unmasking.above_threshold(confidence, device_position, config.tau)
         first = device_position < row.block.stop

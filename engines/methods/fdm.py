@@ -46,7 +46,7 @@ def deviation(config: Config) -> str:
     return unmasking.deviation_text({}, config.size > 1)
 
 
-def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Reveal what is sure, try out the rest, until the text ends."""
     branches.check_size(task, config.size, sibling_nodes(config.k))
     row, drafts, graph = BlockSequence(task, config.size), None, ROOT

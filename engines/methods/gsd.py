@@ -66,7 +66,7 @@ def deviation(config: Config) -> str:
     )
 
 
-def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: Task, config: Config, rng: RandomSource) -> Decoder:
     """Speculative Jacobi decoding with grouped verdicts; raises ConfigError for the same noise."""
     if config.same_noise:
         raise ConfigError("same_noise: True is not possible, groups keep other tokens than the noise picks; use False.")
@@ -75,7 +75,7 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         torch.arange(task.length, device=task.device),
     )
     window = empty_window(task)
-    drafter = InitialDrafter(task, config.window - 1, config.initial_drafts, chance)
+    drafter = InitialDrafter(task, config.window - 1, config.initial_drafts, rng)
     iteration, ended = 0, False
     while (n := done.shape[0]) < task.length and not ended:
         window = drafter.fill(window, done, iteration)
@@ -88,15 +88,15 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         # Verify by groups: r is the first rejection.
         group_p, group_q, group_size = group_probs(x, q, p, config, task.embedding)
         accept_prob = (group_p / group_q).clamp(max=1.0)
-        accepted, uniform = chance.accept(accept_prob, DrawKey("verify", iteration, drafts), until_rejection=True)
+        accepted, uniform = rng.accept(accept_prob, DrawKey("verify", iteration, drafts), until_rejection=True)
         verdict = CouplingResult(accepted, accept_prob, uniform)
         r = verdict.rejection
         rejected = slot[:W] == r
-        after = pad(sample_residual(x, q, p, chance, DrawKey("residual", iteration, drafts), rejected), (0, E - W))
+        after = pad(sample_residual(x, q, p, rng, DrawKey("residual", iteration, drafts), rejected), (0, E - W))
 
         # Draft again to the right, and sample the position after the window: a bonus, or the next draft.
         free = (slot > r) | (slot == W)
-        after = torch.where(free, chance.categorical(probs, DrawKey("sample", iteration, position), where=free), after)
+        after = torch.where(free, rng.categorical(probs, DrawKey("sample", iteration, position), where=free), after)
 
         numbers = {"group_p": group_p, "group_q": group_q, "group_size": group_size}
         gained, ended = yield from window.record_iteration(task, position, after, p, verdict, numbers)

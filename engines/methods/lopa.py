@@ -40,7 +40,7 @@ def deviation(config: Config) -> str:
     )
 
 
-def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Branch, compare, reveal, until the text ends."""
     branches.check_size(task, config.size, star(config.k))
     row, drafts = BlockSequence(task, config.size), None

@@ -110,7 +110,7 @@ def reference(config: Config) -> Reference:
     return "" if fewer else POLICY
 
 
-def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Reveal, draft, verify, until the text ends; raises ValueError for a graph that is missing or too large."""
     graph = graph_of(task, config)
     branches.check_size(task, config.size, graph)

@@ -107,7 +107,7 @@ class FilledSpan:
     route: routing.Route
 
 
-def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Draft, and verify if the router decides so.
 
     Raises:
@@ -122,9 +122,9 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     iteration, block, num_steps = 0, row.block, 0
     while not row.ended:
         min_count = unmasking.schedule(config.size, config.steps or config.size, num_steps)
-        drafts, route, gained = yield from _draft(row, config, chance, memory, iteration, min_count)
+        drafts, route, gained = yield from _draft(row, config, rng, memory, iteration, min_count)
         if drafts is not None:
-            gained = gained + (yield from _verify(row, config, chance, drafts, iteration, min_count))
+            gained = gained + (yield from _verify(row, config, rng, drafts, iteration, min_count))
         memory = routing.update_state(route, gained)
         if row.block_is_full:
             yield from edit_until_stable(row, config.edit_threshold)
@@ -137,7 +137,7 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
 def _draft(
     row: BlockSequence,
     config: Config,
-    chance: RandomSource,
+    rng: RandomSource,
     memory: routing.RouterState,
     iteration: int,
     min_count: int,
@@ -148,8 +148,8 @@ def _draft(
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
     all_probs = as_probs((yield row.request_open_positions(seen=s2d2_layouts.drafting(row, config), read=both)))
     probs, positions, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
-    token, confidence = sample_open_positions(probs, position, iteration, chance, config.mode)
-    _, uniform = chance.accept(torch.ones_like(confidence), DrawKey("estimate", iteration, positions[:count]))
+    token, confidence = sample_open_positions(probs, position, iteration, rng, config.mode)
+    _, uniform = rng.accept(torch.ones_like(confidence), DrawKey("estimate", iteration, positions[:count]))
     inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
     progress = (
         row.sub_block_positions.stop - max(row.sub_block_positions.start, row.prompt_length) - count
@@ -187,13 +187,13 @@ def _draft(
 
 
 def _verify(
-    row: BlockSequence, config: Config, chance: RandomSource, drafts: FilledSpan, iteration: int, min_count: int
+    row: BlockSequence, config: Config, rng: RandomSource, drafts: FilledSpan, iteration: int, min_count: int
 ) -> SubDecoder[Tensor]:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
     p = as_probs((yield row.request_layout(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
     q, names = drafts.probs[:count], DrawKey("verify", iteration, drafts.position[:count])
-    verdict = verify_in_order(x[:count], (q, p), config.verdict, chance, names, config.tempering)
+    verdict = verify_in_order(x[:count], (q, p), config.verdict, rng, names, config.tempering)
 
     passed = torch.arange(count, device=x.device) <= verdict.rejection
     ends = passed & torch.isin(verdict.token, to_device(torch.tensor(row.task.eos_token_ids, dtype=x.dtype), x.device))

@@ -76,15 +76,15 @@ def deviation(config: Config) -> str:
     return ""
 
 
-def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: Task, config: Config, rng: RandomSource) -> Decoder:
     """Decode with drafts that are verified and sampled again in one pass per iteration."""
-    chance.same_noise = config.same_noise  # then every coupling is the Gumbel one
+    rng.same_noise = config.same_noise  # then every coupling is the Gumbel one
     done, positions = (
         torch.empty(0, dtype=torch.long, device=task.device),
         torch.arange(task.length, device=task.device),
     )
     window = empty_window(task)
-    drafter = InitialDrafter(task, config.window - 1, config.initial_drafts, chance)
+    drafter = InitialDrafter(task, config.window - 1, config.initial_drafts, rng)
     maximal = config.coupling == "maximal"
     iteration, ended = 0, False
     while (n := done.shape[0]) < task.length and not ended:
@@ -97,28 +97,26 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         p, drafts, probs = probs[:W], position[:W], probs[:E] if E == W else probs
 
         # Verify (Alg. 2, line 10): r is the first rejection.
-        verdict = verify_drafts(x, q, p, chance, DrawKey("verify", iteration, drafts), until_rejection=not maximal)
+        verdict = verify_drafts(x, q, p, rng, DrawKey("verify", iteration, drafts), until_rejection=not maximal)
         accepted, residual = verdict.accepted, DrawKey("residual", iteration, drafts)
 
         # Redraft what lies to the right (lines 4, 5); under maximal coupling the MRS output is the draft. What is
         # after the window is sampled from the model, too: a bonus, or a draft for the next iteration.
         if maximal and config.alpha == 1:
-            after = sample_residual(x, q, p, chance, residual, ~accepted)
+            after = sample_residual(x, q, p, rng, residual, ~accepted)
             if E > W:
-                after = torch.cat([after, chance.categorical(probs[W:], DrawKey("sample", iteration, position[W:]))])
+                after = torch.cat([after, rng.categorical(probs[W:], DrawKey("sample", iteration, position[W:]))])
         else:
             slot, r = positions[:E], verdict.rejection
-            loose = _loose(slot, r, position, config, chance, iteration)
+            loose = _loose(slot, r, position, config, rng, iteration)
             redrawn = ~(accepted | loose[:W]) if maximal else slot[:W] == r
-            after, free = pad(sample_residual(x, q, p, chance, residual, redrawn), (0, E - W)), slot == W
+            after, free = pad(sample_residual(x, q, p, rng, residual, redrawn), (0, E - W)), slot == W
             if config.coupling == "gumbel":
                 tied = (slot > r) & ~loose
-                after = torch.where(tied, chance.gumbel_argmax(probs, position, where=tied), after)
+                after = torch.where(tied, rng.gumbel_argmax(probs, position, where=tied), after)
                 free = free & (slot == r)
             free = free | loose
-            after = torch.where(
-                free, chance.categorical(probs, DrawKey("sample", iteration, position), where=free), after
-            )
+            after = torch.where(free, rng.categorical(probs, DrawKey("sample", iteration, position), where=free), after)
 
         gained, ended = yield from window.record_iteration(task, position, after, p, verdict)
         done = torch.cat([done, after[:gained]])
@@ -130,11 +128,11 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
     return done
 
 
-def _loose(slot: Tensor, r: Tensor, position: Tensor, config: Config, chance: RandomSource, iteration: int) -> Tensor:
+def _loose(slot: Tensor, r: Tensor, position: Tensor, config: Config, rng: RandomSource, iteration: int) -> Tensor:
     """Which positions right of the first rejection are not redrafted by the coupling."""
     if config.coupling == "none":
         return slot > r
     if config.alpha == 1:
         return slot < 0
     prob = torch.where(slot > r, config.alpha, 0.0).to(torch.float64)
-    return (slot > r) & ~chance.accept(prob, DrawKey("alpha", iteration, position))[0]
+    return (slot > r) & ~rng.accept(prob, DrawKey("alpha", iteration, position))[0]

@@ -52,7 +52,7 @@ class Config(TextSampling):
     ] = "quadratic"
 
 
-def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Verify, draft, go on.
 
     Raises:
@@ -62,10 +62,10 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
         raise ConfigError(
             "model: self-spec needs outputs that are shifted by one token, as those of smollm2-block; use method s2d2."
         )
-    return _decode(task, config, chance)
+    return _decode(task, config, rng)
 
 
-def _decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+def _decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     text, before = [*task.prompt_ids], len(task.prompt_ids)
     positions = torch.arange(task.length, device=task.device)
     x = torch.empty(0, dtype=torch.long, device=task.device)
@@ -87,11 +87,11 @@ def _decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
             r = first_rejection(x == after[:W])
         else:
             draw = DrawKey("verify", iteration, position[:W])
-            verdict = verify_drafts(x, q, p[:W], chance, draw, until_rejection=True)
+            verdict = verify_drafts(x, q, p[:W], rng, draw, until_rejection=True)
             r, accept_prob, uniform = verdict.rejection, verdict.accept_prob, verdict.uniform
             none = torch.zeros(1, task.vocab_size, dtype=torch.float64, device=task.device)
             lost, key = slot == r, DrawKey("residual", iteration, position)
-            drawn = sample_residual(torch.zeros_like(position), torch.cat([q, none]), p, chance, key, lost)
+            drawn = sample_residual(torch.zeros_like(position), torch.cat([q, none]), p, rng, key, lost)
             after = torch.cat([torch.where(slot[:W] < r, x, drawn[:W]), drawn[W:]])
 
         # Draft from the masks after the last accepted draft.
@@ -100,7 +100,7 @@ def _decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
             proposed = following.argmax(-1)
         else:
             next_position = n + r + 1 + torch.arange(gamma, device=task.device)
-            proposed = chance.categorical(following, DrawKey("draft", iteration, next_position))
+            proposed = rng.categorical(following, DrawKey("draft", iteration, next_position))
         answer = yield Decision(
             position,
             after,

@@ -131,14 +131,14 @@ class Pick:
     """How pass `number` puts tokens: as drafts of its round from `order` on, or one that is final, with None."""
 
     config: Config
-    chance: RandomSource
+    rng: RandomSource
     number: int
     order: int | None = None
     max_count: int = 1
     """How many positions may share the pass: the surest one, and others that reach `draft_threshold`."""
 
 
-def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Draft and verify until the text is complete."""
     if task.full:
         raise ConfigError("model: simsd needs blocks, and this one attends to the whole text; use blockwise.")
@@ -152,20 +152,18 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
             block, width = row.block, min(config.gamma or config.size, len(row.open))
         gamma = min(width, len(row.open))
         if gamma < width and config.rest == "fallback":
-            request, pick = row.request_open_positions("fallback", "target"), Pick(config, chance, next(passes))
+            request, pick = row.request_open_positions("fallback", "target"), Pick(config, rng, next(passes))
             ((chosen_position, token, _),) = yield from _choose(row, request, row.open, pick)
             row.fill([chosen_position], [token])
             continue
         ids = row.tokens.clone()
         drafts: list[Chosen] = []
         while (num_drafts := len(drafts)) < gamma and len(open_ := row.before_end(ids)):
-            pick = Pick(
-                config, chance, next(passes), num_drafts, gamma - num_drafts if config.draft_threshold < 1 else 1
-            )
+            pick = Pick(config, rng, next(passes), num_drafts, gamma - num_drafts if config.draft_threshold < 1 else 1)
             drafts += yield from _draft(row, ids, open_, pick)
         position, tokens, q = zip(*drafts, strict=True)
         judged = Drafts(torch.tensor(position), torch.tensor(tokens), torch.stack(q))
-        yield from _verify(row, judged, config, chance, next(passes))
+        yield from _verify(row, judged, config, rng, next(passes))
     return row.tokens[row.prompt_length :]
 
 
@@ -199,7 +197,7 @@ def _choose(row: BlockSequence, request: ForwardRequest, position: Tensor, pick:
     accepted = best[surest] >= pick.config.draft_threshold
     accepted[0] = True
     draw, greedy = DrawKey("draft", pick.number, here), pick.config.mode == "greedy"
-    token = probs.argmax(-1) if greedy else pick.chance.categorical(probs, draw, where=accepted)
+    token = probs.argmax(-1) if greedy else pick.rng.categorical(probs, draw, where=accepted)
     fate = FATE_CODES[Fate.FALLBACK if pick.order is None else Fate.DRAFTED]
     answer = yield Decision(
         here - row.prompt_length,
@@ -217,7 +215,7 @@ def _choose(row: BlockSequence, request: ForwardRequest, position: Tensor, pick:
     return list(zip(chosen[:max_index], chosen[count:], probs, strict=False))
 
 
-def _verify(row: BlockSequence, drafts: Drafts, config: Config, chance: RandomSource, number: int) -> SubDecoder[None]:
+def _verify(row: BlockSequence, drafts: Drafts, config: Config, rng: RandomSource, number: int) -> SubDecoder[None]:
     """One pass of the target over all drafts (eq. 2)."""
     gamma = len(drafts.token)
     probs = as_probs(
@@ -227,7 +225,7 @@ def _verify(row: BlockSequence, drafts: Drafts, config: Config, chance: RandomSo
     rank: Any = slice(None) if config.order == "draft" else to_device(drafts.position.argsort(), p.device)
     position, x = (to_device(column, p.device)[rank] for column in (drafts.position, drafts.token))
     q, p = drafts.q[rank], p[rank]
-    verdict = verify_in_order(x, (q, p), config.verdict, chance, DrawKey("verify", number, position))
+    verdict = verify_in_order(x, (q, p), config.verdict, rng, DrawKey("verify", number, position))
     block, left = row.number, len(row.open)
     answer = yield Decision(
         position - row.prompt_length,

@@ -75,17 +75,17 @@ class Config(GuidedSampling):
     ] = False
 
 
-def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
+def decode(task: Task, config: Config, rng: RandomSource) -> Decoder:
     """Draft, verify, go on; raises ConfigError for more drafts than the canvas has positions."""
     if config.gamma >= task.length:
         raise ConfigError(
             f"gamma: {config.gamma} drafts do not fit an output of {task.length} tokens; use 0 to {task.length - 1}."
         )
-    return _decode(task, config, chance)
+    return _decode(task, config, rng)
 
 
-def _decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
-    chance.same_noise = config.same_noise
+def _decode(task: Task, config: Config, rng: RandomSource) -> Decoder:
+    rng.same_noise = config.same_noise
     done, positions = (
         torch.empty(0, dtype=torch.long, device=task.device),
         torch.arange(task.length, device=task.device),
@@ -108,7 +108,7 @@ def _decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         copied = context[found : found + min(lengths["lookup"], max_drafts)]
         source = "lookup" if copied or config.drafter == "lookup" else "draft"
         if source == "draft":
-            x, q = yield from _draft(task, done, min(lengths["draft"], max_drafts), num_cached[1], chance)
+            x, q = yield from _draft(task, done, min(lengths["draft"], max_drafts), num_cached[1], rng)
         else:
             x, q = _certain(copied, task)
         W = len(x)
@@ -119,15 +119,13 @@ def _decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         )
         p = as_probs((yield request))  # [W + 1, V]
         position = positions[n : n + W + 1]
-        verdict = verify_drafts(
-            x, q[:W], p[:W], chance, DrawKey("verify", iteration, position[:W]), until_rejection=True
-        )
+        verdict = verify_drafts(x, q[:W], p[:W], rng, DrawKey("verify", iteration, position[:W]), until_rejection=True)
         r = verdict.rejection
 
         # The token after the accepted drafts.
         slot = positions[: W + 1]
         drawn = sample_residual(
-            torch.zeros_like(position), q, p, chance, DrawKey("residual", iteration, position), slot == r
+            torch.zeros_like(position), q, p, rng, DrawKey("residual", iteration, position), slot == r
         )
         after = torch.cat([torch.where(slot[:W] < r, x, drawn[:W]), drawn[W:]])
         answer = yield Decision(
@@ -153,7 +151,7 @@ def _decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
 
 
 def _draft(
-    task: Task, done: Tensor, count: int, num_cached: int, chance: RandomSource
+    task: Task, done: Tensor, count: int, num_cached: int, rng: RandomSource
 ) -> SubDecoder[tuple[Tensor, Tensor]]:
     """Draw at most `count` drafts [W], one pass of the drafter each, with their distributions and zeros [W + 1, V].
 
@@ -166,7 +164,7 @@ def _draft(
             (yield ProbsRequest(tokens, num_final=n, num_cached=max(num_cached, 0), role="draft", mode="draft"))
         )  # [1, V]
         position = torch.full((1,), n, device=done.device)
-        token = chance.categorical(q, DrawKey("draft", n, position))
+        token = rng.categorical(q, DrawKey("draft", n, position))
         (drawn,) = as_ints((yield Decision(position, token, drafted, readback=token, probs=q)))
         tokens, num_cached = torch.cat([tokens, token]), n
         probs.append(q)

@@ -30,7 +30,7 @@ class RunRequest:
     """Run as requested by a user. Fields can hold anything until `resolve` has validated them."""
 
     method: Any
-    """A name of the registry, a Method, or the `decode(task, config, chance)` of one."""
+    """A name of the registry, a Method, or the `decode(task, config, rng)` of one."""
     model: Any = None
     """An id of the catalogue, a Model, or a causal language model of transformers; by default the method's own."""
     prompt: Any = None

@@ -35,7 +35,7 @@ def verify_drafts(
     x: Int[Tensor, " W"],
     q: Float[Tensor, "W V"],
     p: Float[Tensor, "W V"],
-    chance: RandomSource,
+    rng: RandomSource,
     draw: DrawKey,
     *,
     until_rejection: bool = False,
@@ -49,15 +49,15 @@ def verify_drafts(
         x: Drafts.
         q: Distributions from which they were sampled.
         p: Distributions of the target.
-        chance: Source of random numbers.
+        rng: Source of random numbers.
         draw: Key of the draws.
         until_rejection: Whether verdicts after the first rejection are unused, so that their draws can be skipped.
     """
-    if chance.same_noise:
-        return CouplingResult(x == chance.gumbel_argmax(p, draw.position), gumbel_repeat_prob(x, q, p))
+    if rng.same_noise:
+        return CouplingResult(x == rng.gumbel_argmax(p, draw.position), gumbel_repeat_prob(x, q, p))
     here = x[:, None]
     accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).clamp(max=1.0)
-    accepted, uniform = chance.accept(accept_prob, draw, until_rejection=until_rejection)
+    accepted, uniform = rng.accept(accept_prob, draw, until_rejection=until_rejection)
     return CouplingResult(accepted, accept_prob, uniform)
 
 
@@ -79,7 +79,7 @@ def sample_residual(
     x: Int[Tensor, " W"],
     q: Float[Tensor, "W V"],
     p: Float[Tensor, "W V"],
-    chance: RandomSource,
+    rng: RandomSource,
     draw: DrawKey,
     where: Bool[Tensor, " W"],
 ) -> Int[Tensor, " W"]:
@@ -87,15 +87,15 @@ def sample_residual(
 
     With the same noise for all draws of a position, what p picks.
     """
-    if chance.same_noise:
-        return torch.where(where, chance.gumbel_argmax(p, draw.position, where), x)
+    if rng.same_noise:
+        return torch.where(where, rng.gumbel_argmax(p, draw.position, where), x)
     if p.device.type != "cpu":
-        return torch.where(where, chance.categorical(residual(q, p), draw, where=where), x)
+        return torch.where(where, rng.categorical(residual(q, p), draw, where=where), x)
     rows, step = where.nonzero().squeeze(1), max(1, CHUNK_NUMEL // p.shape[-1])
     for first in range(0, rows.shape[0], step):  # a few rows at a time, whose numbers stay in the processor's cache
         chunk = rows[first : first + step]
         part = residual(q.index_select(0, chunk), p.index_select(0, chunk))
-        x = x.index_copy(0, chunk, chance.categorical(part, draw.select(chunk)))
+        x = x.index_copy(0, chunk, rng.categorical(part, draw.select(chunk)))
     return x
 
 

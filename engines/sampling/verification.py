@@ -33,7 +33,7 @@ def verify_in_order(
     x: Int[Tensor, " W"],
     probs: tuple[Float[Tensor, "W V"], Float[Tensor, "W V"]],
     rule: str,
-    chance: RandomSource,
+    rng: RandomSource,
     draw: DrawKey,
     tempering: float = 1.0,
 ) -> VerificationResult:
@@ -48,14 +48,14 @@ def verify_in_order(
     else:
         here = x[:, None]
         accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).pow(tempering).clamp(max=1.0)
-        accepted, uniform = chance.accept(
+        accepted, uniform = rng.accept(
             accept_prob, DrawKey("verify", draw.iteration, draw.position), until_rejection=True
         )
     r = first_rejection(accepted)
     lost = torch.arange(len(x), device=x.device) == r
     if rule != "match":
         at = DrawKey("residual", draw.iteration, draw.position)
-        best = sample_residual(x, q, p, chance, at, lost) if rule == "ratio" else chance.categorical(p, at, where=lost)
+        best = sample_residual(x, q, p, rng, at, lost) if rule == "ratio" else rng.categorical(p, at, where=lost)
     return VerificationResult(torch.where(lost, best, x), r, accept_prob, uniform)
 
 

@@ -153,7 +153,7 @@ def _decoding(
     )
     drafting = small if text.other_drafts or subject.drafting is subject.small else same
     answer = by_role({"target": target, "self": target, "draft": drafting})
-    return target, lambda chance: subject.method.decode(target.task, subject.config, chance), answer
+    return target, lambda rng: subject.method.decode(target.task, subject.config, rng), answer
 
 
 def _kind(subject: ConformanceCase) -> tuple[Kind, Sequence[ToyText]]:

@@ -89,8 +89,8 @@ def observe(decode: Callable[[Any, Any, Any], Decoder], events: DraftEvents) -> 
     The weight of a text is the `weight` of its source of random numbers, where that has one.
     """
 
-    def observed(task: Any, config: Any, chance: Any) -> Decoder:
-        inner, answer = decode(task, config, chance), None
+    def observed(task: Any, config: Any, rng: Any) -> Decoder:
+        inner, answer = decode(task, config, rng), None
         passes: list[_Pass] = []
         while True:
             try:
@@ -98,7 +98,7 @@ def observe(decode: Callable[[Any, Any, Any], Decoder], events: DraftEvents) -> 
             except StopIteration as stop:
                 final: Tensor = stop.value
                 ends = frozenset(task.eos_token_ids)
-                events.add(_events(passes, final, ends), getattr(chance, "weight", 1.0))
+                events.add(_events(passes, final, ends), getattr(rng, "weight", 1.0))
                 return final
             answer = yield item
             passes += _passes(item, answer)

@@ -184,7 +184,7 @@ def by_role(models: Mapping[str, Any]) -> Answer:
     return lambda request: models[request.role].forward(request)
 
 
-def run_decoder(decoder: Decoder, answer: Answer, chance: Enumerator | None = None) -> tuple[int, ...]:
+def run_decoder(decoder: Decoder, answer: Answer, rng: Enumerator | None = None) -> tuple[int, ...]:
     """The tokens of a decoder that is driven to its end, without any of the driver's machinery."""
     answered: Tensor | tuple[int, ...] | None = None
     while True:
@@ -193,8 +193,8 @@ def run_decoder(decoder: Decoder, answer: Answer, chance: Enumerator | None = No
         except StopIteration as stop:
             return tuple(stop.value.tolist())
         if isinstance(item, Decision):
-            if chance:
-                chance.observe(item)
+            if rng:
+                rng.observe(item)
             answered = tuple(item.readback.long().tolist())
         else:
             answered = answer(item)
@@ -211,9 +211,9 @@ def exact_distribution(
     probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
     todo: list[Path] = [()]
     for _ in range(max_branches):
-        chance = Enumerator(todo.pop())
-        probs[run_decoder(make(chance), answer, chance)] += chance.weight
-        todo += chance.siblings
+        rng = Enumerator(todo.pop())
+        probs[run_decoder(make(rng), answer, rng)] += rng.weight
+        todo += rng.siblings
         if not todo:
             return dict(probs)
     raise TooManyBranchesError(f"more than {max_branches} branches; take fewer positions or fewer tokens.")

@@ -32,21 +32,21 @@ def exact_distribution(make: Callable[[RandomSource], Decoder], answer: Answer, 
         for begun, own_weight, total in level.values():
             todo = [begun]
             while todo:
-                chance = Enumerator(todo.pop())
-                decoder = make(chance)
+                rng = Enumerator(todo.pop())
+                decoder = make(rng)
                 try:
-                    tokens = run_decoder(decoder, _first(answer, rounds), chance)
+                    tokens = run_decoder(decoder, _first(answer, rounds), rng)
                 except StopIteration:
                     tokens = None
-                todo += chance.siblings
-                weight = total / own_weight * chance.weight
+                todo += rng.siblings
+                weight = total / own_weight * rng.weight
                 if tokens is not None:
                     probs[tokens] += weight
                     continue
                 variables = decoder.gi_frame.f_locals
-                races = tuple(sorted(race for race in chance.races.items() if race[0] not in chance.settled))
+                races = tuple(sorted(race for race in rng.races.items() if race[0] not in rng.settled))
                 key = (*(_fingerprint(variables[name]) for name in live), races)
-                first, alone, before = following.get(key, (tuple(chance.choices), chance.weight, 0.0))
+                first, alone, before = following.get(key, (tuple(rng.choices), rng.weight, 0.0))
                 following[key] = (first, alone, before + weight)
         level = following
     return dict(probs)

@@ -143,7 +143,7 @@ class Mine(Ordinary):
 
 @pytest.mark.slow
 def test_a_decoder_of_ones_own() -> None:
-    def my_decode(task: Any, config: Mine, chance: Any) -> Any:
+    def my_decode(task: Any, config: Mine, chance: Any) -> Any:  # its arguments are given by position
         return ordinary(task, config, chance)
 
     trace = ds.run(my_decode, Mine(top_k=1), "toy-raster", seed=2)

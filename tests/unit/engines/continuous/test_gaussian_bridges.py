@@ -189,9 +189,9 @@ def test_densities_far_out_neither_under_nor_overflow() -> None:
 
 
 def test_draws_follow_their_density() -> None:
-    chance, position = SeededRandom(0), torch.arange(COUNT)
+    rng, position = SeededRandom(0), torch.arange(COUNT)
     normal, pick = (
-        draw(DrawKey(name, 0, position), 1) for draw, name in ((chance.normal, "normal"), (chance.uniform, "pick"))
+        draw(DrawKey(name, 0, position), 1) for draw, name in ((rng.normal, "normal"), (rng.uniform, "pick"))
     )
     x = MIXTURE.draw(normal, pick[:, 0])
     cdf = (MIXTURE.log_weight[0].exp() * torch.special.ndtr(MIXTURE.noise(x)[..., 0])).sum(-1)
@@ -199,12 +199,12 @@ def test_draws_follow_their_density() -> None:
 
 
 def test_normal_numbers_are_named_and_normal() -> None:
-    chance, position = SeededRandom(3), torch.arange(COUNT)
-    noise = chance.normal(DrawKey("path", 0, position), 3)
+    rng, position = SeededRandom(3), torch.arange(COUNT)
+    noise = rng.normal(DrawKey("path", 0, position), 3)
     assert stats.kstest(noise.flatten().numpy(), "norm").pvalue > 1e-3
     assert torch.corrcoef(noise.T).fill_diagonal_(0).abs().max() < 4 / COUNT**0.5
-    assert torch.equal(chance.normal(DrawKey("path", 0, position[7:9]), 2), noise[7:9, :2])
-    assert not torch.equal(chance.normal(DrawKey("last", 0, position[7:9]), 2), noise[7:9, :2])
+    assert torch.equal(rng.normal(DrawKey("path", 0, position[7:9]), 2), noise[7:9, :2])
+    assert not torch.equal(rng.normal(DrawKey("last", 0, position[7:9]), 2), noise[7:9, :2])
 
 
 def test_rows_can_be_taken_apart_and_put_together() -> None:

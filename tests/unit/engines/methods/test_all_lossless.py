@@ -33,7 +33,7 @@ LIVE = {"ar": ("done",), "scd": ("done", "window"), "gsd": ("done", "window")}
 def decoder(method: str, table: Table, **values: object) -> Callable[[RandomSource], Decoder]:
     chosen = METHODS[method]
     config = make_config(chosen.config, values)
-    return lambda chance: chosen.decode(table.task, config, chance)
+    return lambda rng: chosen.decode(table.task, config, rng)
 
 
 def error(method: str, table: Table, **values: object) -> float:

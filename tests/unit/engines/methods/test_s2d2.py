@@ -115,7 +115,7 @@ def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> No
 def deviation(model: ToyBlockModel, length: int, prompt: tuple[int, ...] = (), **values: object) -> float:
     """Total variation from the distribution of block size 1."""
     config = make_config(Config, {"block": "2", "mode": "sample", "verdict": "ratio", **values})
-    probs = exact_distribution(lambda chance: decode(model.task(length, prompt), config, chance), model.forward)
+    probs = exact_distribution(lambda rng: decode(model.task(length, prompt), config, rng), model.forward)
     assert sum(probs.values()) == pytest.approx(1)
     return variation(probs, model.joint(length, prompt))
 
@@ -255,11 +255,11 @@ class Names(SeededRandom):
 
 
 def test_no_two_draws_share_a_name() -> None:
-    model, chance = ToyBlockModel(3, seed=1), Names()
+    model, rng = ToyBlockModel(3, seed=1), Names()
     config = make_config(Config, {"block": "4", "mode": "sample", "verdict": "ratio"})
-    ended(run_passes(decode(model.task(16), config, chance), model.forward))
-    assert {name for name, _, _ in chance.met} == {"draft", "estimate", "verify", "residual"}
-    assert set(chance.met.values()) == {1}
+    ended(run_passes(decode(model.task(16), config, rng), model.forward))
+    assert {name for name, _, _ in rng.met} == {"draft", "estimate", "verify", "residual"}
+    assert set(rng.met.values()) == {1}
 
 
 MODES: dict[str, dict[str, object]] = {

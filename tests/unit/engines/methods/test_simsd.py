@@ -163,7 +163,7 @@ def test_copies_at_positions_of_their_own_are_further_off() -> None:
 
 def decoder(task: TextTask, **values: object) -> Callable[[RandomSource], Decoder]:
     config = settings(**{"length": 8, "mode": "sample", "verdict": "ratio", "verifier": "exact", **values})
-    return lambda chance: METHODS["simsd"].decode(task, config, chance)
+    return lambda rng: METHODS["simsd"].decode(task, config, rng)
 
 
 def pair(joint: bool, length: int = 3) -> dict[str, Conditionals]:
@@ -238,7 +238,7 @@ def test_which_verdicts_draw_the_targets_distribution(
     config = settings(block=str(block), length=8, verifier=verifier, gamma=gamma, **drawn)
     assert (METHODS["simsd"].deviation(config) == ANY_ORDER) == exact
     task = models["target"].task(4, prompt or ())
-    probs = exact_distribution(lambda chance: METHODS["simsd"].decode(task, config, chance), by_role(models))
+    probs = exact_distribution(lambda rng: METHODS["simsd"].decode(task, config, rng), by_role(models))
     error = largest_error(probs, surest_first(models, 4, block, prompt or ()))
     assert error < EXACT if exact else error > 1e-3
 

@@ -31,7 +31,7 @@ def enumerated(
     config = make_config(METHODS[method].config, values)
     task = replace(target.task, eos_token_ids=ends)
     models = {"target": target, "draft": small}
-    return exact_distribution(lambda chance: METHODS[method].decode(task, config, chance), by_role(models))
+    return exact_distribution(lambda rng: METHODS[method].decode(task, config, rng), by_role(models))
 
 
 @pytest.mark.parametrize("values", [{"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 2, "adaptive": True}], ids=str)

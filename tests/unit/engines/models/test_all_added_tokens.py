@@ -85,13 +85,13 @@ def test_the_distribution_is_the_targets(
     def answer(request: Any) -> Any:
         return session.forward({0: request}, config, lambda *_: None)[0].value
 
-    got = exact_distribution(lambda chance: method.decode(job.task, config, chance), answer)
+    got = exact_distribution(lambda rng: method.decode(job.task, config, rng), answer)
     ordinary = METHODS["ar"]
     plain = make_config(ordinary.config, {"length": 8, "temperature": temperature})
     object.__setattr__(plain, "length", length)
     alone = open_session([Job(ordinary, target, job.prompt, plain, 0)])
     wanted: Distribution = exact_distribution(
-        lambda chance: ordinary.decode(job.task, plain, chance),
+        lambda rng: ordinary.decode(job.task, plain, rng),
         lambda request: alone.forward({0: request}, plain, lambda *_: None)[0].value,
     )
     assert len(wanted) == rows[0] ** length

@@ -136,9 +136,9 @@ def error(method: str = "s2d2", **values: Any) -> float:
     one = job(method, "abca", 3, **values)
     after, sessions, length = law("abca", 3), list[Any](), one.config.length
 
-    def make(chance: Any) -> Any:
+    def make(rng: Any) -> Any:
         sessions[:] = [open_session([one])]
-        return one.method.decode(one.task, one.config, chance)
+        return one.method.decode(one.task, one.config, rng)
 
     def answer(request: Any) -> Tensor:
         probs: Tensor = sessions[0].forward({0: request}, one.config, lambda *_: None)[0].value

@@ -82,9 +82,9 @@ def branches(one: Job) -> tuple[Callable[[Any], Any], Callable[[Any], Tensor]]:
     known: dict[tuple[str, ...], Tensor] = {}
     session, prompts, waiting = [open_session([one])], list[str](), list[Any]()
 
-    def make(chance: Any) -> Any:
+    def make(rng: Any) -> Any:
         session[0], prompts[:], waiting[:] = open_session([one]), [], []
-        return one.method.decode(one.task, one.config, chance)
+        return one.method.decode(one.task, one.config, rng)
 
     def answer(request: Any) -> Tensor:
         prompts.append(repr(request))

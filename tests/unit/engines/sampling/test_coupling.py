@@ -29,16 +29,16 @@ def all_probs(seed: int, vocabulary: int = 6, rows: int = 1) -> Tensor:
 @pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
 def test_marginals_and_cost(coupling: str, seed: int) -> None:
     q, p = all_probs(2 * seed).expand(DRAWS, -1), all_probs(2 * seed + 1).expand(DRAWS, -1)
-    position, chance = torch.arange(DRAWS), SeededRandom(seed)
+    position, rng = torch.arange(DRAWS), SeededRandom(seed)
     if coupling == "maximal":
-        x = chance.categorical(q, DrawKey("draft", 0, position))
-        verdict = verify_drafts(x, q, p, chance, DrawKey("verify", 1, position))
-        y = torch.where(verdict.accepted, x, chance.categorical(residual(q, p), DrawKey("residual", 1, position)))
+        x = rng.categorical(q, DrawKey("draft", 0, position))
+        verdict = verify_drafts(x, q, p, rng, DrawKey("verify", 1, position))
+        y = torch.where(verdict.accepted, x, rng.categorical(residual(q, p), DrawKey("residual", 1, position)))
         cost = 1 - total_variation(q[:1], p[:1])
     else:
-        x, y = chance.gumbel_argmax(q, position), chance.gumbel_argmax(p, position)
-        cost, chance.same_noise = collision_gumbel(q[:1], p[:1]), True
-        verdict = verify_drafts(x, q, p, chance, DrawKey("verify", 1, position))
+        x, y = rng.gumbel_argmax(q, position), rng.gumbel_argmax(p, position)
+        cost, rng.same_noise = collision_gumbel(q[:1], p[:1]), True
+        verdict = verify_drafts(x, q, p, rng, DrawKey("verify", 1, position))
         assert torch.equal(verdict.accepted, x == y) and verdict.uniform is None
         assert stats.ttest_1samp(verdict.accept_prob, float(cost)).pvalue > 1e-4
     for draw, probs in ((x, q[0]), (y, p[0])):

@@ -11,9 +11,9 @@ WHERE = torch.arange(200_000)
 
 
 def test_a_number_depends_on_its_name_alone() -> None:
-    chance, half = SeededRandom(7), torch.full((3,), 0.5, dtype=torch.float64)
-    chance.accept(half[:1], DrawKey("verify", 0, torch.tensor([3])))  # others are made with it
-    _, uniform = chance.accept(half, DrawKey("verify", 2, torch.tensor([5, 6, 7])))
+    rng, half = SeededRandom(7), torch.full((3,), 0.5, dtype=torch.float64)
+    rng.accept(half[:1], DrawKey("verify", 0, torch.tensor([3])))  # others are made with it
+    _, uniform = rng.accept(half, DrawKey("verify", 2, torch.tensor([5, 6, 7])))
     _, again = SeededRandom(7).accept(half[:2], DrawKey("verify", 2, torch.tensor([7, 5])))
     assert torch.equal(again, uniform[[2, 0]])
 
@@ -59,15 +59,15 @@ def test_categorical_and_gumbel_draws_have_the_distribution_of_their_weights() -
 
 
 def test_gumbel_noise_belongs_to_position_and_id() -> None:
-    chance = SeededRandom(3)
+    rng = SeededRandom(3)
     probs = torch.rand(4, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     position = torch.tensor([10, 11, 12, 13])
-    ids = chance.gumbel_argmax(probs, position)
-    assert torch.equal(chance.gumbel_argmax(probs.flip(0), position.flip(0)), ids.flip(0))  # whatever the window slot
+    ids = rng.gumbel_argmax(probs, position)
+    assert torch.equal(rng.gumbel_argmax(probs.flip(0), position.flip(0)), ids.flip(0))  # whatever the window slot
     top = probs.masked_fill(probs < probs.sort(dim=-1, descending=True).values[:, 9:10], 0.0)
     survived = top.gather(1, ids[:, None]).squeeze(1) > 0
     assert survived.any()
-    assert torch.equal(chance.gumbel_argmax(top, position)[survived], ids[survived])  # whatever else was truncated
+    assert torch.equal(rng.gumbel_argmax(top, position)[survived], ids[survived])  # whatever else was truncated
 
 
 @pytest.mark.parametrize(

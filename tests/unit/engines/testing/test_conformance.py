@@ -74,8 +74,8 @@ def mutant(method: str, decode: Any, **changed: Any) -> Method:
 def altered(decode: Callable[..., Decoder], change: Callable[[Any], Any]) -> Callable[..., Decoder]:
     """A decoder whose requests are changed."""
 
-    def altering(task: Any, config: Any, chance: RandomSource) -> Decoder:
-        inner, altered = decode(task, config, chance), None
+    def altering(task: Any, config: Any, rng: RandomSource) -> Decoder:
+        inner, altered = decode(task, config, rng), None
         while True:
             try:
                 item = inner.send(altered)
@@ -135,9 +135,9 @@ def test_few_tries_are_labelled_biased() -> None:
 
 @dataclass
 class Cheat:
-    """A chance that a method has put its own hand on: some of its draws are sharpened, or have other names."""
+    """A random source with which a method tampers: some of its draws are sharpened, or have other names."""
 
-    chance: RandomSource
+    rng: RandomSource
     length: int
     biased: Callable[["Cheat", Tensor, DrawKey], Any]
     named: Callable[[DrawKey], DrawKey]
@@ -145,17 +145,17 @@ class Cheat:
     judged_from: float = math.inf
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.chance, name)
+        return getattr(self.rng, name)
 
     def accept(self, prob: Tensor, draw: DrawKey, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
-        accepted, uniform = self.chance.accept(prob, self.named(draw), until_rejection=until_rejection)
+        accepted, uniform = self.rng.accept(prob, self.named(draw), until_rejection=until_rejection)
         self.verdicts.append(accepted.tolist())
         self.judged_from = min(draw.position.tolist(), default=math.inf)
         return accepted, uniform
 
     def categorical(self, weights: Tensor, draw: DrawKey, where: Tensor | None = None) -> Tensor:
         biased = torch.as_tensor(self.biased(self, weights, draw)).expand(len(weights))
-        return self.chance.categorical(torch.where(biased[:, None], weights.pow(8), weights), self.named(draw), where)
+        return self.rng.categorical(torch.where(biased[:, None], weights.pow(8), weights), self.named(draw), where)
 
 
 def renamed(position: int | None, *purposes: str) -> Callable[[DrawKey], DrawKey]:
@@ -178,7 +178,7 @@ def peeking(cheat: Cheat, weights: Tensor, draw: DrawKey) -> Any:
     """Drafts look at the number that their verdict will be taken by."""
     verdict = DrawKey("verify", len(cheat.verdicts), draw.position)
     even = torch.full((len(weights),), 0.5, dtype=torch.float64)
-    return draw.purpose == "draft" and cheat.chance.accept(even, verdict)[1] < 0.5
+    return draw.purpose == "draft" and cheat.rng.accept(even, verdict)[1] < 0.5
 
 
 def residual(biased: Callable[[Cheat, Tensor, DrawKey], Any]) -> Callable[[Cheat, Tensor, DrawKey], Any]:
@@ -203,8 +203,8 @@ CHEATS: dict[str, dict[str, Any]] = {
 def test_cheats_are_caught(name: str) -> None:
     honest = {"biased": lambda *_: False, "named": lambda draw: draw}
 
-    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
-        cheat: Any = Cheat(chance, task.length, **honest | CHEATS[name])
+    def decode(task: Any, config: Any, rng: RandomSource) -> Decoder:
+        cheat: Any = Cheat(rng, task.length, **honest | CHEATS[name])
         return METHODS["speculative"].decode(task, config, cheat)
 
     assert not proof(subject(mutant("speculative", decode))).holds
@@ -228,9 +228,9 @@ def test_another_distribution_is_caught(biased: Method) -> None:
 
 @pytest.mark.slow
 def test_branches_that_cannot_be_walked_prove_nothing() -> None:
-    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
-        chance.uniform(DrawKey("mine", 0, torch.arange(1)), 1)
-        return (yield from ar.decode(task, config, chance))
+    def decode(task: Any, config: Any, rng: RandomSource) -> Decoder:
+        rng.uniform(DrawKey("mine", 0, torch.arange(1)), 1)
+        return (yield from ar.decode(task, config, rng))
 
     assert "draw with keep, categorical or gumbel_argmax" in broken(mutant("ar", decode))[CLAIM]
 
@@ -268,9 +268,9 @@ def test_tokens_that_never_went_through_the_model_are_not_cached() -> None:
 def test_sequences_that_know_of_each_other_are_caught() -> None:
     alive: list[None] = []
 
-    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
+    def decode(task: Any, config: Any, rng: RandomSource) -> Decoder:
         alive.append(None)
-        done = yield from ar.decode(task, config, chance)
+        done = yield from ar.decode(task, config, rng)
         alone = len(alive) == 1
         alive.clear()
         return done if alone else 1 - done
@@ -285,9 +285,9 @@ def test_recording_that_changes_tokens_is_caught(monkeypatch: pytest.MonkeyPatch
         looked_at.append(None)
         return {}
 
-    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
+    def decode(task: Any, config: Any, rng: RandomSource) -> Decoder:
         looked_at.clear()
-        inner, altered = ar.decode(task, config, chance), None
+        inner, altered = ar.decode(task, config, rng), None
         for _ in range(task.length):
             altered = yield inner.send(altered)
             altered = yield replace(cast(Decision, inner.send(altered)), deferred_fields=details)
@@ -298,8 +298,8 @@ def test_recording_that_changes_tokens_is_caught(monkeypatch: pytest.MonkeyPatch
 
 
 def test_steps_that_say_other_than_the_decoder_returns_are_caught() -> None:
-    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
-        done = yield from ar.decode(task, config, chance)
+    def decode(task: Any, config: Any, rng: RandomSource) -> Decoder:
+        done = yield from ar.decode(task, config, rng)
         return 1 - done
 
     assert "the decoder returns" in unkept(mutant("ar", decode))[REPLAY]

@@ -39,7 +39,7 @@ from draftscope.engines.testing.toy_models import Table
 def scripted(*passes: tuple[list[int], list[int]]) -> Callable[[Any, Any, Any], Decoder]:
     """A decoder of passes: the drafts of each, and the tokens that are final after it."""
 
-    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
+    def decode(task: Any, config: Any, rng: RandomSource) -> Decoder:
         done = torch.empty(0, dtype=torch.long)
         for drafts, gained in passes:
             tokens = torch.cat([done, torch.tensor(drafts, dtype=torch.long)])
@@ -109,7 +109,7 @@ def test_weights_are_probabilities_per_text() -> None:
     method = METHODS["speculative"]
     decode, config = observe(method.decode, events), make_config(method.config, {"gamma": 1})
     models = by_role({"target": target, "draft": small})
-    exact_distribution(lambda chance: decode(target.task, config, chance), models)
+    exact_distribution(lambda rng: decode(target.task, config, rng), models)
     assert events.weight[Event(MADE, 1)] == pytest.approx(1)
     p, q = target.forward(ProbsRequest(torch.empty(0, dtype=torch.long), 0, 0))[0], small._rows[()]
     first_is_rejected = float((q - p).clamp(min=0).sum())
