@@ -2,7 +2,7 @@
 
 A forward pass takes, in seconds,
 
-    t = overhead + verification + max(bytes / (e_b * bandwidth), flops / (e_f * peak))
+    t = overhead + verification + communication + max(bytes / (e_b * bandwidth), flops / (e_f * peak))
 
 (the sum of both instead of the maximum for engines that do not overlap memory access and computation)
 
@@ -11,23 +11,29 @@ A forward pass takes, in seconds,
                   2 * parameters of the head * noisy tokens
     overhead      time that the engine adds for every pass, layer and step of a head: kernel launches, scheduling
     verification  time that the engine adds for every verifying pass
+    communication of several GPUs: two all-reduces a layer over the hidden states, a latency and a ring's traffic each
     e_b, e_f      shares of the data sheet's bandwidth and peak that kernels reach
+
+Several GPUs share weights, KV heads and flops (tensor parallelism). Of a mixture of experts, a pass reads those to
+which its tokens are routed, taken as drawn alike and independently: n tokens touch E (1 - (1 - k / E)^n) of E experts.
 
 A trace has the inputs for every pass: role, rows, query tokens, final tokens before it, denoising steps.
 docs/hardware.md compares the model with times that papers report, and lists what it leaves out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeVar
 
+from draftscope.analysis.hardware_models import MODELS, ModelConfig
 from draftscope.traces.replay import canvas_size
 from draftscope.traces.schema import Step, Token, Trace
 from draftscope.traces.stats import evaluated_drafts
 
-Bound = Literal["launches", "memory", "compute"]
-"""The longest term of a pass: the engine's overhead, reading weights and KV cache, or arithmetic."""
+Bound = Literal["launches", "memory", "compute", "communication"]
+"""The longest term of a pass: the engine's overhead, reading weights and KV cache, arithmetic, or other GPUs."""
+MAX_GPUS: Final = 64
 
 
 class HardwareError(ValueError):
@@ -72,6 +78,10 @@ class Device:
     """With which it was measured; None for a data sheet."""
     cache: float = 0.0
     """Bytes of weights that are still too many for its cache; fewer take no time to read."""
+    link: float = 0.0
+    """Bytes a second to other GPUs of its kind, in one direction; 0 if it works alone."""
+    link_latency: float = 0.0
+    """Seconds of a small all-reduce."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +94,8 @@ class NetworkSize:
     layers: int
     width: int
     """Query heads times head dimension."""
-    kv_width: int
-    """Key-value heads times head dimension."""
+    kv_width: float
+    """Key-value heads times head dimension; half of what a token takes in the cache of one layer."""
     head: float = 0.0
     """Parameters of a diffusion head, which every denoising step uses; 0 without one."""
     head_layers: int = 0
@@ -93,11 +103,51 @@ class NetworkSize:
     """Denoising steps per token, as published; the settings of a trace specify those of its own tokens."""
     source: str = ""
     bytes_per_number: float = 2.0
+    """Bytes of one weight."""
+    cache_bytes_per_number: float = 2.0
+    """Bytes of one number of the KV cache."""
+    total: float = 0.0
+    """All parameters, in memory; 0 if every token uses all."""
+    hidden: float = 0.0
+    """Numbers of a hidden state; 0 if as many as `width`."""
+    kv_heads: int = 0
+    """Heads of the KV cache, of which every GPU holds at least one; 0 if it can be shared among any number."""
+    experts: int = 0
+    """Routed experts of a layer; 0 for a dense network."""
+    active_experts: int = 0
+    """Those of them that a token uses, and `parameters` count."""
+    expert: float = 0.0
+    """Parameters of one routed expert, over all layers."""
+    window: float = 0.0
+    """Tokens that the layers with a sliding window see."""
+    window_layers: int = 0
+
+    @property
+    def stored_bytes(self) -> float:
+        """Bytes of the weights in memory, the head's left out."""
+        return (self.total or self.parameters) * self.bytes_per_number
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes of the weights, the head's left out."""
+        """Bytes of the weights that one token reads, the head's left out."""
         return self.parameters * self.bytes_per_number
+
+    @property
+    def expert_bytes(self) -> float:
+        """Bytes of one routed expert, over all layers."""
+        return self.expert * self.bytes_per_number
+
+    def touched(self, tokens: float) -> float:
+        """Experts of a layer that at least one of some tokens is routed to, on average."""
+        return self.experts * (1 - (1 - self.active_experts / self.experts) ** tokens) if self.experts else 0.0
+
+    def read_bytes(self, tokens: float) -> float:
+        """Bytes of the weights that a pass over some tokens reads, the head's left out."""
+        return self.weight_bytes + (self.touched(tokens) - self.active_experts) * self.expert_bytes
+
+    def seen(self, keys: float) -> float:
+        """Keys that a query attends to, over all layers."""
+        return (self.layers - self.window_layers) * keys + self.window_layers * min(keys, self.window)
 
     @property
     def head_bytes(self) -> float:
@@ -114,9 +164,9 @@ class NetworkSize:
         return 1 + self.head_layers / 7 if self.head else 0.0
 
     @property
-    def cache_bytes(self) -> float:
-        """Bytes of the KV cache for one token."""
-        return 2 * self.layers * self.kv_width * self.bytes_per_number
+    def layer_cache_bytes(self) -> float:
+        """Bytes of the KV cache for one token in one layer."""
+        return 2 * self.kv_width * self.cache_bytes_per_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +180,8 @@ class Machine:
     """The network that drafts, for traces in which another model does."""
     batch: int = 1
     """Sequences that are decoded together, all alike."""
+    gpus: int = 1
+    """Devices that share every layer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,19 +210,20 @@ class PassCost:
     memory: float
     compute: float
     overlaps: bool = True
+    communication: float = 0.0
 
     @property
     def seconds(self) -> float:
         """The whole pass."""
         work = max(self.memory, self.compute) if self.overlaps else self.memory + self.compute
-        return self.overhead + self.verification + work
+        return self.overhead + self.verification + self.communication + work
 
     @property
     def bound(self) -> Bound:
         """The longest term."""
-        if self.overhead + self.verification > max(self.memory, self.compute):
-            return "launches"
-        return "memory" if self.memory >= self.compute else "compute"
+        terms: dict[Bound, float] = {"memory": self.memory, "compute": self.compute}
+        terms |= {"launches": self.overhead + self.verification, "communication": self.communication}
+        return max(terms, key=terms.__getitem__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,23 +268,40 @@ class Prediction:
         return self.tokens * self.batch / self.seconds
 
 
-def pass_cost(device: Device, size: NetworkSize, engine: Engine, work: PassWork) -> PassCost:
-    """Return the cost of one forward pass of a network."""
+def pass_cost(device: Device, size: NetworkSize, engine: Engine, work: PassWork, gpus: int = 1) -> PassCost:
+    """Return the cost of one forward pass of a network whose layers are shared by some GPUs."""
     keys = work.context + work.query_tokens / work.rows / 2  # a query sees half of its own row's queries on average
-    flops = work.query_tokens * (2 * size.parameters + 4 * size.layers * size.width * keys * engine.attention)
-    flops += work.noisy_tokens * 2 * size.head
+    attended = 4 * size.width * size.seen(keys) * engine.attention
+    flops = work.query_tokens * (2 * size.parameters + attended) + work.noisy_tokens * 2 * size.head
     weights, head = (
-        read_bytes if read_bytes >= device.cache else 0.0 for read_bytes in (size.weight_bytes, size.head_bytes)
+        read_bytes if read_bytes >= device.cache else 0.0
+        for read_bytes in (size.read_bytes(work.query_tokens), size.head_bytes)
     )
-    moved = weights + work.rows * work.context * size.cache_bytes + work.head_passes * head
+    cached = work.rows * size.seen(work.context) * size.layer_cache_bytes
+    moved = (weights + work.head_passes * head) / gpus + cached / min(gpus, size.kv_heads or gpus)
     layers = size.layers + work.head_passes * size.step_layers
     return PassCost(
         overhead=engine.base + engine.overhead * layers + engine.several * size.layers * (work.query_tokens > 1),
         verification=engine.verification if work.judges else 0.0,
         memory=moved / (device.bandwidth * engine.bandwidth_share),
-        compute=flops / (device.peak * engine.compute_share),
+        compute=flops / gpus / (device.peak * engine.compute_share),
         overlaps=engine.overlaps,
+        communication=_communication(device, size, engine, work.query_tokens, gpus),
     )
+
+
+def _communication(device: Device, size: NetworkSize, engine: Engine, tokens: float, gpus: int) -> float:
+    """Seconds of the all-reduces of a pass, after attention and after the feed-forward network of every layer."""
+    if gpus == 1:
+        return 0.0
+    traffic = 2 * (gpus - 1) / gpus * tokens * (size.hidden or size.width) * 2  # of a ring, in 16 bits
+    return 2 * size.layers * (device.link_latency + traffic / (device.link * engine.bandwidth_share))
+
+
+def draft_cost(device: Device, size: NetworkSize, engine: Engine, work: PassWork, gpus: int = 1) -> PassCost:
+    """Return the cost of a pass of a drafter, which runs on one of the GPUs if that is faster than on all."""
+    costs = [pass_cost(device, size, engine, work, count) for count in {1, gpus}]
+    return min(costs, key=lambda cost: cost.seconds)
 
 
 def pass_works(steps: Iterable[Step], batch: int = 1, config: Mapping[str, Any] | None = None) -> Iterator[PassWork]:
@@ -291,6 +361,7 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
             little memory.
     """
     device, engine, target, draft, batch = machine.device, machine.engine, machine.target, machine.draft, machine.batch
+    gpus = machine.gpus
     if batch < 1:
         raise HardwareError(f"batch: {batch} is not allowed; use a whole number from 1.")
     if not trace.steps:
@@ -299,10 +370,12 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
     if drafting and draft is None:
         raise HardwareError("draft: is missing, and in this trace another model drafts; name its size.")
     rows = guided_rows(trace.config)
-    check_memory(device, target, draft if drafting else None, canvas_size(trace.canvas) * rows * batch)
+    check_memory(device, target, draft if drafting else None, canvas_size(trace.canvas), rows * batch, gpus)
 
     passes = [
-        pass_cost(device, draft if step.call.role == "draft" and draft is not None else target, engine, work)
+        draft_cost(device, draft, engine, work, gpus)
+        if step.call.role == "draft" and draft is not None
+        else pass_cost(device, target, engine, work, gpus)
         for step, work in zip(trace.steps, pass_works(trace.steps, batch, trace.config), strict=True)
     ]
     all_tokens = (token for step in trace.steps for token in step.token)
@@ -311,7 +384,7 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
         query_tokens=rows * batch, rows=rows * batch, context=tokens / 2, head_passes=steps,
         noisy_tokens=steps * rows * batch,
     )  # fmt: skip
-    ordinary = pass_cost(device, target, engine, one)
+    ordinary = pass_cost(device, target, engine, one, gpus)
     note = _without(trace, target, steps)
     return Prediction(passes=tuple(passes), ordinary=ordinary, tokens=tokens, batch=batch, note=note)
 
@@ -325,16 +398,34 @@ def _without(trace: Trace, target: NetworkSize, steps: int) -> str:
     return "" if target.head else f"The steps of a diffusion head are left out, as {target.name} has none."
 
 
-def check_memory(device: Device, target: NetworkSize, draft: NetworkSize | None, tokens: int) -> None:
-    """Raise HardwareError if weights and a KV cache of `tokens` tokens do not fit into the device."""
+def check_memory(
+    device: Device, target: NetworkSize, draft: NetworkSize | None, tokens: int, rows: int = 1, gpus: int = 1
+) -> None:
+    """Raise HardwareError if weights and the KV caches of some rows of `tokens` tokens do not fit into the GPUs."""
+    if not 1 <= gpus <= MAX_GPUS:
+        raise HardwareError(f"gpus: {gpus} is not allowed; use 1 to {MAX_GPUS}.")
+    if gpus > 1 and not device.link:
+        raise HardwareError(f"gpus: {device.name} works alone; choose another device or 1.")
     sizes = [size for size in (target, draft) if size is not None]
-    needed = sum(size.weight_bytes + size.head_bytes + tokens * size.cache_bytes for size in sizes)
-    if needed > device.memory:
+    cached = [rows * size.seen(tokens) * size.layer_cache_bytes for size in sizes]
+    needed = sum(size.stored_bytes + size.head_bytes for size in sizes) + sum(cached)
+    each = sum((size.stored_bytes + size.head_bytes) / gpus for size in sizes) + sum(
+        cache / min(gpus, size.kv_heads or gpus) for size, cache in zip(sizes, cached, strict=True)
+    )
+    if each > device.memory:
         names = " and ".join(size.name for size in sizes)
+        several = "" if gpus == 1 else f" {gpus} times"
         raise HardwareError(
-            f"device: {names} with a KV cache of {tokens} tokens take {needed / 1e9:.1f} GB, and {device.name} has "
-            f"{device.memory / 1e9:.0f}; choose a larger device, a smaller model or a smaller batch."
+            f"device: {names} with a KV cache of {tokens * rows} tokens take {needed / 1e9:.1f} GB, and {device.name} "
+            f"has {device.memory / 1e9:.0f}{several}; choose a larger device, more GPUs, fewer bits, a smaller model "
+            "or a smaller batch."
         )
+
+
+def quantised(size: NetworkSize, weight_bits: float, cache_bits: float) -> NetworkSize:
+    """Return a network with weights of `weight_bits` and a KV cache of `cache_bits`; it still computes in 16 bits."""
+    name = size.name if weight_bits == 16 else f"{size.name} in {weight_bits:g} bits"
+    return replace(size, name=name, bytes_per_number=weight_bits / 8, cache_bytes_per_number=cache_bits / 8)
 
 
 def size_of(parameters: float) -> NetworkSize:
@@ -369,6 +460,7 @@ def read_machine(
     target: str | float | NetworkSize,
     draft: str | float | NetworkSize | None = None,
     batch: int = 1,
+    gpus: int = 1,
 ) -> Machine:
     """Return a machine.
 
@@ -378,6 +470,7 @@ def read_machine(
         target: Preset name, number of parameters, or size of the target.
         draft: The same for the drafter; None for methods without one.
         batch: Sequences per pass.
+        gpus: Devices that share every layer.
 
     Raises:
         HardwareError: If a name is unknown or a number is invalid.
@@ -388,6 +481,7 @@ def read_machine(
         target=read_size("target", target),
         draft=None if draft is None else read_size("draft", draft),
         batch=batch,
+        gpus=gpus,
     )
 
 
@@ -413,23 +507,36 @@ def _by_name(*presets: Preset) -> Mapping[str, Preset]:
     return {preset.name: preset for preset in presets}
 
 
-def _device(name: str, gigabytes: float, gigabytes_per_second: float, teraflops: float, source: str) -> Device:
+_NVLINK, _PCIE = 10e-6, 30e-6
+"""Seconds of a small all-reduce between GPUs; assumed."""
+
+
+def _device(
+    name: str,
+    gigabytes: float,
+    gigabytes_per_second: float,
+    teraflops: float,
+    source: str,
+    link: tuple[float, float] = (0, 0),
+) -> Device:
+    """`link`: GB a second in one direction, and the latency of an all-reduce."""
     return Device(
-        name=name, memory=gigabytes * 1e9, bandwidth=gigabytes_per_second * 1e9, peak=teraflops * 1e12, source=source
-    )
+        name=name, memory=gigabytes * 1e9, bandwidth=gigabytes_per_second * 1e9, peak=teraflops * 1e12, source=source,
+        link=link[0] * 1e9, link_latency=link[1],
+    )  # fmt: skip
 
 
 DEVICES: Final = _by_name(
-    _device("T4", 16, 320, 65, "NVIDIA T4 data sheet"),
-    _device("L4", 24, 300, 121, "NVIDIA L4 data sheet, dense"),
-    _device("RTX 3090", 24, 936, 71, "NVIDIA GA102 whitepaper, FP16 with FP32 accumulation"),
-    _device("RTX 4090", 24, 1008, 165, "NVIDIA Ada whitepaper, FP16 with FP32 accumulation"),
-    _device("V100", 32, 900, 125, "NVIDIA V100 SXM2 data sheet, FP16"),
-    _device("A100 40GB", 40, 1555, 312, "NVIDIA A100 data sheet"),
-    _device("A100 80GB", 80, 2039, 312, "NVIDIA A100 SXM data sheet"),
-    _device("H100", 80, 3350, 989, "NVIDIA H100 SXM data sheet, dense"),
-    _device("H200", 141, 4800, 989, "NVIDIA H200 SXM data sheet, dense"),
-    _device("B200", 180, 8000, 2250, "NVIDIA DGX B200 data sheet, an eighth, dense"),
+    _device("T4", 16, 320, 65, "NVIDIA T4 data sheet", (16, _PCIE)),
+    _device("L4", 24, 300, 121, "NVIDIA L4 data sheet, dense", (32, _PCIE)),
+    _device("RTX 3090", 24, 936, 71, "NVIDIA GA102 whitepaper, FP16 with FP32 accumulation", (32, _PCIE)),
+    _device("RTX 4090", 24, 1008, 165, "NVIDIA Ada whitepaper, FP16 with FP32 accumulation", (32, _PCIE)),
+    _device("V100", 32, 900, 125, "NVIDIA V100 SXM2 data sheet, FP16", (150, _NVLINK)),
+    _device("A100 40GB", 40, 1555, 312, "NVIDIA A100 data sheet", (300, _NVLINK)),
+    _device("A100 80GB", 80, 2039, 312, "NVIDIA A100 SXM data sheet", (300, _NVLINK)),
+    _device("H100", 80, 3350, 989, "NVIDIA H100 SXM data sheet, dense", (450, _NVLINK)),
+    _device("H200", 141, 4800, 989, "NVIDIA H200 SXM data sheet, dense", (450, _NVLINK)),
+    _device("B200", 180, 8000, 2250, "NVIDIA DGX B200 data sheet, an eighth, dense", (900, _NVLINK)),
     _device("M3 Max", 128, 400, 14, "Apple: 400 GB/s; 40 cores * 128 lanes * 2 * 1.38 GHz, computed"),
     _device("laptop DDR5", 32, 90, 1, "two channels of DDR5-5600; 8 cores * 32 flops * 4 GHz, computed"),
 )
@@ -449,7 +556,17 @@ def _size(
     )  # fmt: skip
 
 
+def _published(config: ModelConfig) -> NetworkSize:
+    return NetworkSize(
+        name=config.name, parameters=config.active, total=config.total, layers=config.layers, width=config.width,
+        kv_width=config.kv_width, hidden=config.hidden, kv_heads=config.kv_heads, experts=config.experts,
+        active_experts=config.active_experts, expert=config.expert, window=config.window,
+        window_layers=config.window_layers, source=config.source,
+    )  # fmt: skip
+
+
 SIZES: Final = _by_name(
+    *map(_published, MODELS.values()),
     _size("Lumina-mGPT 7B", 7.0, 32, (32, 32, 128), "config.json of Chameleon-7B"),
     _size("Janus-Pro 7B", 6.9, 30, (32, 32, 128), "config.json of deepseek-ai/Janus-Pro-7B"),
     _size("Cosmos 4B", 4.0, 16, (32, 8, 128), "config.json of nvidia/Cosmos-1.0-Autoregressive-4B"),
@@ -460,8 +577,6 @@ SIZES: Final = _by_name(
     _size("Fast-dLLM v2 7B", 7.6, 28, (28, 4, 128), "config.json of Qwen2.5-7B"),
     _size("LLaDA 8B", 8.0, 32, (32, 32, 128), "config.json of GSAI-ML/LLaDA-8B-Instruct"),
     _size("Dream 7B", 7.6, 28, (28, 4, 128), "config.json of Dream-org/Dream-v0-Instruct-7B"),
-    _size("Llama 3.1 8B", 8.0, 32, (32, 8, 128), "config.json of meta-llama/Llama-3.1-8B-Instruct"),
-    _size("Llama 3.2 1B", 1.2, 16, (32, 8, 64), "config.json of meta-llama/Llama-3.2-1B-Instruct"),
     _size("SmolLM2 135M", 0.135, 30, (9, 3, 64), "config.json of HuggingFaceTB/SmolLM2-135M-Instruct"),
     _size("MAR-H", 0.791, 40, (16, 16, 80), "code and training script of MAR, arXiv 2406.11838", (0.151, 12)),
     _size("MAR-L", 0.406, 32, (16, 16, 64), "code and training script of MAR, arXiv 2406.11838", (0.072, 8)),
@@ -472,7 +587,7 @@ SIZES: Final = _by_name(
 def _ours(name: str, millions: float, layers: int, width: int, head: tuple[float, int] = (0, 0)) -> NetworkSize:
     return NetworkSize(
         name=name, parameters=millions * 1e6, layers=layers, width=width, kv_width=width, head=head[0] * 1e6,
-        head_layers=head[1], source="assets/models", bytes_per_number=4.0,
+        head_layers=head[1], source="assets/models", bytes_per_number=4.0, cache_bytes_per_number=4.0,
     )  # fmt: skip
 
 
@@ -506,7 +621,7 @@ ENGINES: Final = _by_name(
 
 def presets() -> dict[str, Any]:
     """Devices, networks and engines as plain data, and the target and drafter to begin with for a kind of canvas."""
-    derived = ("weight_bytes", "cache_bytes", "head_bytes", "step_layers")
+    derived = ("weight_bytes", "stored_bytes", "expert_bytes", "layer_cache_bytes", "head_bytes", "step_layers")
     return {
         "devices": [asdict(device) for device in DEVICES.values()],
         "sizes": [asdict(size) | {name: getattr(size, name) for name in derived} for size in SIZES.values()],

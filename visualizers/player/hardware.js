@@ -21,6 +21,16 @@ function denoised({ call, position, token, numbers, judged, evaluated }, config,
   return [steps + Number("path_log_ratio" in numbers), steps * tokens * rows];
 }
 
+/** Keys that a query attends to, over all layers. */
+function seen({ layers, window, window_layers }, keys) {
+  return (layers - window_layers) * keys + window_layers * Math.min(keys, window);
+}
+
+/** Bytes of the weights that a pass over some tokens reads: of a mixture of experts those that they are routed to. */
+function weightBytes({ weight_bytes, expert_bytes, experts, active_experts }, tokens) {
+  return weight_bytes + (experts ? experts * (1 - (1 - active_experts / experts) ** tokens) - active_experts : 0) * expert_bytes;
+}
+
 /** Milliseconds of a pass of a run after `finals` final tokens. A pass that has not arrived takes none. */
 export function computedMilliseconds(step, finals, { device, engine, target, draft, batch }, { meta, guided }) {
   const { call, judged } = step;
@@ -29,8 +39,8 @@ export function computedMilliseconds(step, finals, { device, engine, target, dra
   const [queries, rows] = [call.query_tokens * batch, (call.rows ?? 1) * batch];
   const keys = finals + queries / rows / 2;
   const [passes, noisy] = denoised(step, meta.config ?? {}, guided ? 2 : 1);
-  const flops = queries * (2 * size.parameters + 4 * size.layers * size.width * keys) + noisy * batch * 2 * size.head;
-  const moved = size.weight_bytes + rows * finals * size.cache_bytes + passes * size.head_bytes;
+  const flops = queries * (2 * size.parameters + 4 * size.width * seen(size, keys)) + noisy * batch * 2 * size.head;
+  const moved = weightBytes(size, queries) + rows * seen(size, finals) * size.layer_cache_bytes + passes * size.head_bytes;
   const memory = moved / (device.bandwidth * engine.bandwidth_share);
   const compute = flops / (device.peak * engine.compute_share);
   const verification = call.role !== "draft" && judged ? engine.verification : 0;
@@ -41,8 +51,10 @@ export function computedMilliseconds(step, finals, { device, engine, target, dra
 function uncomputed(replays, { device, target, draft, batch }) {
   if (replays.some(({ steps }) => steps.some(({ call }) => !call.query_tokens))) return "A pass of this trace does not report its query tokens, so its cost cannot be computed.";
   const sizes = replays.some(({ drafts }) => drafts) ? [target, draft] : [target];
-  const tokens = batch * Math.max(...replays.map(({ positions, guided }) => positions * (guided ? 2 : 1)));
-  const needed = sizes.reduce((sum, size) => sum + size.weight_bytes + size.head_bytes + tokens * size.cache_bytes, 0);
+  const rows = replays.map(({ positions, guided }) => [batch * (guided ? 2 : 1), positions]);
+  const tokens = Math.max(...rows.map(([count, positions]) => count * positions));
+  const cached = (size) => Math.max(...rows.map(([count, positions]) => count * seen(size, positions) * size.layer_cache_bytes));
+  const needed = sizes.reduce((sum, size) => sum + size.stored_bytes + size.head_bytes + cached(size), 0);
   if (needed <= device.memory) return "";
   const [wanted, there] = [needed, device.memory].map((bytes) => Math.ceil(bytes / 1e9));
   return `${sizes.map(({ name }) => name).join(" and ")} with a KV cache of ${formatInteger(tokens)} tokens take ${wanted} GB, and ${device.name} has ${there}; choose a larger device, a smaller model or a smaller batch.`;

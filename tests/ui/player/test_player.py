@@ -2,7 +2,7 @@
 
 import gzip
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, product
 
 import pytest
 from PIL import Image
@@ -12,7 +12,7 @@ from support.hostile import HOSTILE, written
 from support.player_page import go, harness, pixels, plain, push, settle, show, snapshot, start
 
 from benchmarks._toy_runs import decode_toy_raster, jacobi, ordinary, tile_color
-from draftscope.analysis.hardware import predict, read_machine
+from draftscope.analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, predict, read_machine
 from draftscope.analysis.run_report import RunReport
 from draftscope.traces.files import ROOT
 from draftscope.traces.io import dumps, read
@@ -193,6 +193,22 @@ def test_the_clock_of_other_hardware_is_what_python_computes_and_goes_into_the_a
         expect(page.locator(".ds-hardware")).to_contain_text("Computed from data sheets, not measured")
         page.wait_for_function(f"location.hash.includes('on=B200,eager,SDAR_8B,SDAR_1.7B,{batch}')")
         assert page.evaluate(_COMPUTED) == pytest.approx(ends_on(trace, "B200", batch))
+
+
+def test_the_clock_of_every_network_device_and_engine_is_what_python_computes(page: Page) -> None:
+    trace = read(TRACES / "speculative-juice.json.gz")
+    show(page, trace)
+    devices = [each.name for each in sorted(DEVICES.values(), key=lambda device: -device.memory)]
+    for number, (size, engine) in enumerate(product(SIZES, ENGINES)):
+        on = f"{devices[number % 3]},{engine},{size},{size},{1 + 40 * (number % 5)}"
+        page.evaluate(f"player.useClock('passes'), player.useClock('computed', '{on.replace(' ', '_')}')")
+        if "is-problem" in (page.locator(".ds-hardware").get_attribute("class") or ""):
+            with pytest.raises(HardwareError, match="choose a larger device"):
+                predict(trace, read_machine(devices[number % 3], engine, size, size, 1 + 40 * (number % 5)))
+            continue
+        machine = read_machine(devices[number % 3], engine, size, size, 1 + 40 * (number % 5))
+        ends = accumulate((1000 * cost.seconds for cost in predict(trace, machine).passes), initial=0.0)
+        assert page.evaluate(_COMPUTED) == pytest.approx([*ends], rel=1e-9), on
 
 
 @pytest.mark.parametrize("name", ["continuous-patch", "cspd-patch", "cspd-patch-last", "cspd-patch-release"])
