@@ -51,7 +51,7 @@ def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
 def drafted(folder: Path = FOLDER) -> tuple[MeasuredSpeeds, ...]:
     """Speculative decoding as benchmarks.draft_models and benchmarks.continuous measured it, by model and drafter."""
     by_pair: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for result in (read_result(folder / name) for name in ("drafting.json", "continuous.json")):
+    for result in (read_result(folder / name) for name in ("draft_models.json", "continuous.json")):
         for row in result["rows"]:
             if "gamma" in row:
                 drafter = ", ".join(filter(None, (row["drafter"], row.get("verdict"))))
@@ -63,7 +63,8 @@ def drafted(folder: Path = FOLDER) -> tuple[MeasuredSpeeds, ...]:
             target=target,
             drafter=drafter,
             location=device_text,
-            acceptance=round(fmean(row["acceptance"] for row in rows), 2),
+            acceptance=(mean := round(fmean(row["acceptance"] for row in rows), 2)),
+            spread=round(max(abs(row["acceptance"] - mean) for row in rows), 2),
             speeds={(row["gamma"], row.get("batch", 1)): tuple(row[name] for name in spread) for row in rows},
         )
         for (target, drafter, device_text), rows in by_pair.items()

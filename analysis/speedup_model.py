@@ -5,11 +5,12 @@ once those before it were (arXiv 2211.17192, equation 1). What passes take is co
 without a network of their own, looked up or left over from the last pass, cost nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
+from draftscope.analysis.acceptance_rate import AcceptanceRate
 from draftscope.analysis.break_even import acceptance_for, tokens_of
 from draftscope.analysis.hardware import (
     Bound,
@@ -20,15 +21,14 @@ from draftscope.analysis.hardware import (
     PassCost,
     PassWork,
     check_memory,
+    draft_cost,
     pass_cost,
 )
+from draftscope.analysis.verdicts import Range, Verdict, verdict
 
 MAX_DRAFTS: Final = 128
-WORTH: Final = 1.15
-"""Times as fast from which a speed-up is worth the second model and its memory."""
-_BATCHES: Final = tuple(2**power for power in range(13))
-_SHORT: Final = range(1, 17)
-"""Draft lengths among which the fastest of a batch is: it is shorter, the larger the batch."""
+SHORT: Final = range(1, 17)
+"""Draft lengths among which the fastest is: far drafts are seldom as good as near ones, as the model has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,8 @@ class SpeedupModel:
     batch: int = 1
     context: int = 1024
     """Tokens in the KV cache of each sequence."""
+    gpus: int = 1
+    """Devices that share every layer."""
 
     def __post_init__(self) -> None:
         for field, value, maximum in (
@@ -58,7 +60,7 @@ class SpeedupModel:
             minimum = 0 if field in ("acceptance", "context") else 1
             if not minimum <= value <= maximum:
                 raise HardwareError(f"{field}: {value:g} is not allowed; use {minimum} to {maximum:,}.")
-        check_memory(self.device, self.target, self.draft, self.batch * (self.context + self.drafts + 1))
+        check_memory(self.device, self.target, self.draft, self.context + self.drafts + 1, self.batch, self.gpus)
 
     @property
     def tokens(self) -> float:
@@ -78,7 +80,7 @@ class SpeedupModel:
     @property
     def drafting(self) -> float:
         """Seconds that the drafts of one verification take."""
-        return 0.0 if self.draft is None else self.drafts * self._pass(self.draft, 1).seconds
+        return 0.0 if self.draft is None else self.drafts * self._pass(self.draft, 1, cost=draft_cost).seconds
 
     @property
     def speed_up(self) -> float:
@@ -95,16 +97,26 @@ class SpeedupModel:
         """Acceptance rate at which it is as fast as ordinary decoding; None if no rate suffices."""
         return acceptance_for((self.verification.seconds + self.drafting) / self.baseline_pass.seconds, self.drafts)
 
-    def largest_batch(self, speed_up: float = WORTH) -> int | None:
-        """Return the largest batch that is still `speed_up` times as fast with its fastest draft length.
+    def verdict(self, rate: AcceptanceRate) -> Verdict:
+        """Return whether it is worth it at this batch, and from which larger one on the answer is another.
 
         Args:
-            speed_up: Times as fast as ordinary decoding of the same batch.
-
-        Returns:
-            A power of two of at most 4,096 that fits the memory; None if no batch is as fast.
+            rate: The acceptance rate with its interval, which makes the range. Larger batches have their fastest draft
+                lengths.
         """
-        return _largest_batch(replace(self, drafts=1, batch=1), speed_up)
+        ends = (replace(self, acceptance=each).speed_up for each in (rate.low, rate.high))
+        here = Range(self.speed_up, *ends)
+        fixed = replace(self, drafts=1, batch=1)
+
+        def speeds(batch: int) -> Range | None:
+            if batch == self.batch:
+                return here
+            speed = _fastest(fixed, batch)
+            return None if speed is None else Range(speed, speed, speed)
+
+        found = verdict(speeds, self.batch)
+        assert found is not None  # this plan fits the memory
+        return found
 
     def with_each(self, field: str, values: Iterable[Any]) -> list["SpeedupModel"]:
         """Return copies with every value of a field that fits the memory of the device."""
@@ -116,25 +128,41 @@ class SpeedupModel:
                 continue
         return plans
 
-    def with_best_draft_length(self) -> "SpeedupModel":
+    def with_best_draft_length(self, lengths: Iterable[int] = SHORT) -> "SpeedupModel":
         """Return a copy with the fastest draft length, the shortest of equals."""
-        return max(self.with_each("drafts", range(1, MAX_DRAFTS + 1)), key=lambda plan: plan.speed_up)
+        return max(self.with_each("drafts", lengths), key=lambda plan: plan.speed_up)
 
-    def _pass(self, size: NetworkSize, tokens: int, *, judges: bool = False) -> PassCost:
+    @property
+    def experts(self) -> tuple[float, float]:
+        """Experts of a layer that a pass of ordinary decoding and a verification touch; 0 in a dense model."""
+        tokens = self.batch, self.batch * (self.drafts + 1)
+        one, many = map(self.target.touched, tokens)
+        return one, many
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Tokens a second of one user, ordinarily and with drafts."""
+        ordinary = 1 / self.baseline_pass.seconds
+        return ordinary, ordinary * self.speed_up
+
+    def _pass(
+        self, size: NetworkSize, tokens: int, *, judges: bool = False, cost: Callable[..., PassCost] = pass_cost
+    ) -> PassCost:
         steps = size.denoising_steps
         work = PassWork(
             query_tokens=tokens * self.batch, rows=self.batch, context=self.context, judges=judges, head_passes=steps,
             noisy_tokens=steps * tokens * self.batch,
         )  # fmt: skip
-        return pass_cost(self.device, size, self.engine, work)
+        return cost(self.device, size, self.engine, work, self.gpus)
 
 
-@lru_cache(maxsize=64)
-def _largest_batch(plan: SpeedupModel, speed_up: float) -> int | None:
-    for one in reversed(plan.with_each("batch", _BATCHES)):
-        if any(each.speed_up >= speed_up for each in one.with_each("drafts", _SHORT)):
-            return one.batch
-    return None
+@lru_cache(maxsize=4096)
+def _fastest(plan: SpeedupModel, batch: int) -> float | None:
+    """The speed-up of a batch with its fastest draft length; None if it does not fit the memory."""
+    try:
+        return replace(plan, batch=batch).with_best_draft_length().speed_up
+    except HardwareError:
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +175,8 @@ class MeasuredSpeeds:
     """The hardware."""
     acceptance: float
     """Acceptance rate of a draft if all earlier drafts were accepted; mean over draft lengths and batches."""
+    spread: float
+    """How far that of a draft length or batch is from it at most."""
     speeds: Mapping[tuple[int, int], tuple[float, float, float]]
     """Draft length and batch -> times as fast as ordinary decoding: median, lower and upper quartile."""
 

@@ -1,19 +1,31 @@
-"""Speed-up calculator for other hardware: a form, one large answer and its curves. All values are computed."""
+"""Calculator for other hardware: one verdict, what it rests on, a form, and its curves. All values are computed."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any, Final
 
 import gradio as gr
 
-from draftscope.analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
+from draftscope.acceptance_files import of_trace, opened_acceptance
+from draftscope.analysis.acceptance_rate import AcceptanceEvidence, AcceptanceRate, hand_set
+from draftscope.analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, quantised, read_size
+from draftscope.analysis.hardware_models import MODELS
 from draftscope.analysis.shipped_results import drafted
-from draftscope.analysis.speedup_model import MAX_DRAFTS, WORTH, SpeedupModel
-from draftscope.demo.components.context import AT_ONCE, LATEST, Site, Update
+from draftscope.analysis.speedup_model import MAX_DRAFTS, SHORT, SpeedupModel
+from draftscope.analysis.verdicts import times
+from draftscope.demo.components.context import AT_ONCE, LATEST, Site, Update, serialized
 from draftscope.demo.components.figure import Panel
-from draftscope.demo.components.widgets import chosen_index, component, data_table, notice, notice_box, table
+from draftscope.demo.components.widgets import (
+    chosen_index,
+    component,
+    data_table,
+    notice,
+    notice_box,
+    table,
+    upload_file,
+)
 from draftscope.demo.jobs.links import calculator_link
+from draftscope.demo.jobs.recordings import Recording
 from draftscope.engines.settings import ConfigError
 from draftscope.recommendations import reported_near
 from draftscope.visualizers.figures.calculator import DRAFTS, Calculation, DeviceCurve, calculator_figure, device_curves
@@ -21,82 +33,167 @@ from draftscope.visualizers.tables import table_files
 
 _NONE: Final = "none: looked up, or left from the last pass"
 _OWN: Final = "set by hand"
+_ALL: Final = "all prompts"
 _NAME: Final = "(link) => draftscopeAddress.name('choose', link)"
 _BOUNDS: Final = {
     "launches": "what the engine adds to it, so verifying more drafts costs almost nothing",
     "memory": "reading weights and KV cache, so verifying more drafts costs almost nothing",
     "compute": "arithmetic, so every draft costs its share",
+    "communication": "what GPUs send one another, so verifying more drafts costs little",
 }
-_DRAFTER: Final = SIZES["Llama 3.2 1B"]
-_FIRST: Final = SpeedupModel(
-    device=DEVICES["H100"],
-    engine=ENGINES["CUDA graphs"],
-    target=SIZES["Llama 3.1 8B"],
-    draft=_DRAFTER,
-    acceptance=0.8,
-    drafts=4,
-)
-"""Initial values of the form."""
-
-
-_NO_ANSWER: Final = "# –\n\nThere is no answer for this plan."
+_GPUS: Final = (1, 2, 4, 8)
+_FIRST: Final[Mapping[str, Any]] = {
+    "target": "Llama 3.1 8B",
+    "draft": "Llama 3.2 1B",
+    "device": "H100",
+    "gpus": 0,
+    "weights": 16,
+    "cache": 16,
+    "engine": "CUDA graphs",
+    "acceptance": 0.8,
+    "spread": 0.1,
+    "drafts": 0,
+    "batch": 1,
+    "context": 1024,
+}
+"""Initial values of the form; 0 GPUs are as few as hold the plan, 0 drafts the fastest length."""
 
 
 class CalculatorPanel:
-    """The form, the answer and the figure."""
+    """The verdict, the form and the figure."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, recordings: Sequence[Recording] = ()) -> None:
         self.site = site
-        self.measured = {str(pair): pair for pair in drafted()}
+        self.measured = {f"measured here: {pair}": pair for pair in drafted()}
         """By their names in the form."""
-        self.answer = gr.Markdown(description(_FIRST), elem_id="calculator-answer")
+        found = {entry.title: of_trace(entry.traces[-1]) for entry in recordings if entry.method == "speculative"}
+        self.recorded = {f"recorded: {title}": one for title, one in found.items() if one is not None}
+        """Runs that ship, by their names in the form."""
+        plan, rate = _plan(_FIRST), _rate(_FIRST)
+        self.answer = gr.Markdown(description(plan, rate, _OWN), elem_id="calculator-answer")
         self.problem = notice_box(elem_id="calculator-problem")
-        names: dict[str, Any] = {"allow_custom_value": True, "info": "Or parameters, such as 7e9."}
-        self.fields: dict[str, Any] = {}
-        """By the fields of a plan."""
-        with gr.Row():
-            self.fields["target"] = _choice("Target", SIZES, _FIRST.target.name, **names)
-            self.fields["draft"] = _choice("Drafter", (_NONE, *SIZES), _DRAFTER.name, **names)
-            self.fields["device"] = _choice("Device", DEVICES, _FIRST.device.name, info="By its data sheet.")
-            self.fields["engine"] = _choice("Engine", ENGINES, _FIRST.engine.name, info="What it adds to a pass.")
-        with gr.Row():
-            self.pair = _choice("Acceptance rate as", (_OWN, *self.measured), _OWN, info="Measured here, or your own.")
-            sliders = {
-                "acceptance": (0, 1, 0.01, "Acceptance rate", "Of a draft, where those before it were accepted."),
-                "drafts": (1, MAX_DRAFTS, 1, "Draft length γ", "Drafts to a verification."),
-            }
-            for name, (low, high, step, label, info) in sliders.items():
-                value = getattr(_FIRST, name)
-                self.fields[name] = gr.Slider(low, high, value, step=step, label=label, info=info, min_width=200)
-            numbers = {
-                "batch": ("Batch", "Sequences decoded together."),
-                "context": ("Context", "Tokens in the KV cache."),
-            }
-            for name, (label, info) in numbers.items():
-                value = getattr(_FIRST, name)
-                self.fields[name] = gr.Number(value, precision=0, label=label, info=info, min_width=200)
-        self.devices = component(curves_of(_FIRST), _JS, _CSS, elem_id="calculator-devices")
+        self._build()
         self.panel = Panel(site, "calculator")
+        self.devices = component(curves_of(plan), _JS, _CSS, elem_id="calculator-devices")
         with gr.Accordion("The same by draft length, as a table; link, CSV, LaTeX and Markdown", open=False):
             self.rows = data_table("Speed by draft length", elem_id="calculator-rows")
         self.link = gr.Textbox(visible=False)
-        self.inputs: set[Any] = {*self.fields.values(), self.pair, site.look}
+        self.inputs: set[Any] = {*self.fields.values(), self.source, self.kind, self.opened_file, site.look}
         self.parts: list[Any] = [self.answer, self.problem, self.devices, self.rows, self.link, *self.panel.parts]
-        gr.on([control.input for control in self.fields.values()], self.draw, self.inputs, self.parts, **LATEST)
+        self._connect()
+
+    def _build(self) -> None:
+        """Lay out the form."""
+        names: dict[str, Any] = {"allow_custom_value": True, "info": "Or parameters, such as 7e9."}
+        self.fields: dict[str, Any] = {}
+        """By the fields of a plan."""
+        targets = [name for name in SIZES if not name.endswith("MTP")]  # which only drafts
+        with gr.Row(elem_classes="numbers"):
+            with gr.Group():
+                self.fields["target"] = _choice("Your model", targets, "target", **names)
+                self.fields["draft"] = _choice("Drafter", (_NONE, *SIZES), "draft", **names)
+                with gr.Row():
+                    bits: dict[str, Any] = {"info": "Bits a number."}
+                    self.fields["weights"] = _radio("Weights", (16, 8, 4), "weights", **bits)
+                    self.fields["cache"] = _radio("KV cache", (16, 8), "cache", **bits)
+            with gr.Group():
+                self.fields["device"] = _choice("Device", DEVICES, "device", info="By its data sheet.")
+                counts = [("fewest", 0), *((str(count), count) for count in _GPUS)]
+                self.fields["gpus"] = _radio("GPUs", counts, "gpus", info="Which share every layer.")
+                self.fields["engine"] = _choice("Engine", ENGINES, "engine", info="What it adds to a pass.")
+            with gr.Group():
+                self.source = gr.Dropdown(
+                    [_OWN, *self.recorded, *self.measured], value=_OWN, label="Acceptance", info="Where it is from."
+                )
+                self.kind = gr.Radio([_ALL], value=_ALL, label="Kind of prompt", visible=False, elem_id="prompt-kind")
+                rate: dict[str, Any] = {"label": "Drafts accepted", "info": "If those before them were accepted."}
+                self.fields["acceptance"] = gr.Slider(0, 1, _FIRST["acceptance"], step=0.01, **rate)
+                within: dict[str, Any] = {"label": "Known to within ±", "info": "It makes the range of the verdict."}
+                self.fields["spread"] = gr.Slider(0, 0.5, _FIRST["spread"], step=0.01, **within)
+        with gr.Row(elem_classes="numbers"):
+            with gr.Group(), gr.Row():
+                self.fields["batch"] = _number("Batch", "batch", "Sequences decoded together.")
+                self.fields["context"] = _number("Context", "context", "Tokens in the KV cache.")
+                length: dict[str, Any] = {"label": "Draft length γ", "info": f"0: the fastest up to {max(SHORT)}."}
+                self.fields["drafts"] = gr.Slider(0, MAX_DRAFTS, _FIRST["drafts"], step=1, min_width=200, **length)
+            kinds = (".json", ".jsonl", ".txt", ".log", ".prom", ".gz")
+            label = "Open a result of draftscope bench, a server's log or /metrics, or a trace"
+            self.upload = upload_file("acceptance-upload", label, *kinds)
+        self.opened_file: Any = gr.State(())
+        """A tuple of `AcceptanceEvidence`."""
+
+    def _connect(self) -> None:
+        """Wire the events, one after the other: what was drawn first must not come last."""
+        drawing = LATEST | serialized("calculator")
+        by_hand = ("acceptance", "spread")
+        for name, control in self.fields.items():
+            if name == "target":
+                control.input(self.choose_target, self.inputs, [*self.parts, self.fields["draft"]], **drawing)
+            elif name in by_hand:
+                control.input(self.set_by_hand, self.inputs, [*self.parts, self.source, self.kind], **drawing)
+            else:
+                control.input(self.draw, self.inputs, self.parts, **drawing)
         self.link.change(None, self.link, None, js=_NAME, **AT_ONCE)
-        start = [*self.parts, self.fields["acceptance"], self.fields["draft"]]
-        self.pair.input(self.start_from, self.inputs, start, **LATEST)
-        self.devices.choose(self.choose, self.inputs, [*self.parts, self.fields["device"]], **LATEST)
+        fields = [self.fields[name] for name in (*by_hand, "draft")]
+        start = [*self.parts, *fields, self.source, self.kind]
+        self.source.input(self.start_from, self.inputs, start, **drawing)
+        self.kind.input(self.start_from, self.inputs, start, **drawing)
+        opened = [*start, self.opened_file, self.upload]
+        self.upload.upload(self.open, self.inputs | {self.upload}, opened, **drawing)
+        self.devices.choose(self.choose, self.inputs, [*self.parts, self.fields["device"]], **drawing)
+
+    def choose_target(self, values: Update, request: gr.Request) -> Update:
+        """Take the drafter that is published for a model."""
+        model = MODELS.get(values[self.fields["target"]])
+        changed = {self.fields["draft"]: model.drafter or _NONE} if model else {}
+        return {**changed, **self.draw({**values, **changed}, request)}
+
+    def set_by_hand(self, values: Update, request: gr.Request) -> Update:
+        """Draw with a rate that is no longer the measured one."""
+        changed: Update = {self.source: _OWN}
+        return {**changed, self.kind: gr.update(visible=False), **self.draw({**values, **changed}, request)}
 
     def start_from(self, values: Update, request: gr.Request) -> Update:
-        """Take the acceptance rate of a pair that was measured, and no network where its drafts were looked up."""
-        pair = self.measured.get(values[self.pair])
-        if pair is None:
-            return self.draw(values, request)
-        drafter, acceptance = self.fields["draft"], self.fields["acceptance"]
-        draft = values[drafter] if values[drafter] != _NONE else _DRAFTER.name
-        changed = {acceptance: pair.acceptance, drafter: _NONE if pair.drafter == "lookup" else draft}
-        return {**changed, **self.draw({**values, **changed}, request)}
+        """Take the acceptance rate of a source and its kind of prompt, and no drafter where drafts were looked up."""
+        source = values[self.source]
+        rates = self._rates(values)
+        changed: Update = {self.kind: gr.update(visible=False)}
+        if pair := self.measured.get(source):
+            drafter = self.fields["draft"]
+            draft = values[drafter] if values[drafter] != _NONE else _FIRST["draft"]
+            changed[drafter] = _NONE if pair.drafter == "lookup" else draft
+        if rates:
+            kinds = {rate.kind or _ALL: rate for rate in rates}
+            kind = values[self.kind] if values[self.kind] in kinds else _ALL
+            rate = kinds.get(kind, rates[0])
+            changed |= {self.fields["acceptance"]: round(rate.rate, 4)}
+            changed[self.fields["spread"]] = round(min(0.5, max(rate.high - rate.rate, rate.rate - rate.low)), 4)
+            changed[self.kind] = gr.update(choices=[*kinds], value=kind, visible=len(kinds) > 1)
+            values = {**values, self.kind: kind}
+        plain = {part: value for part, value in changed.items() if part is not self.kind}
+        return {**changed, **self.draw({**values, **plain}, request)}
+
+    def open(self, values: Update, request: gr.Request) -> Update:
+        """Take the acceptance of a visitor's file, or report why it has none."""
+        try:
+            found = opened_acceptance(values[self.upload] or b"")
+        except ValueError as error:
+            return {self.problem: notice("error", str(error), "Invalid file"), self.upload: None}
+        names = [f"opened: {one.source}" for one in found]
+        choices = [_OWN, *names, *self.recorded, *self.measured]
+        values = {**values, self.opened_file: found, self.source: names[0], self.kind: _ALL}
+        source = gr.update(choices=choices, value=values[self.source])
+        return {**self.start_from(values, request), self.opened_file: found, self.source: source, self.upload: None}
+
+    def _rates(self, values: Update) -> Sequence[AcceptanceRate]:
+        """Return what a source measured: over all prompts, then by kind; nothing if it is set by hand."""
+        source = values[self.source]
+        opened: Sequence[AcceptanceEvidence] = values[self.opened_file]
+        known = {f"opened: {one.source}": one for one in opened} | self.recorded
+        if source in known:
+            return known[source].rates
+        pair = self.measured.get(source)
+        return (hand_set(pair.acceptance, pair.spread),) if pair else ()
 
     def choose(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
         """Take the device of a curve that was chosen."""
@@ -107,7 +204,7 @@ class CalculatorPanel:
         """Compute and draw the answer; for an impossible plan, show the problem and the devices that could run it."""
         plan_values = {name: values[control] for name, control in self.fields.items()}
         try:
-            plan = _plan(plan_values)
+            plan, rate = _plan(plan_values), _rate(plan_values)
         except HardwareError as error:
             return {
                 self.answer: _NO_ANSWER,
@@ -117,11 +214,18 @@ class CalculatorPanel:
                 self.link: "",
                 **self.panel.hide("Nothing can be drawn for this plan."),
             }
-        figure = calculator_figure.draw(Calculation(plan, self.measured.get(values[self.pair]), reported_near(plan)))
-        shown = self.panel.show(calculator_figure, figure, values[self.site.look], request)
-        link = "" if plan == _FIRST else calculator_link(plan_values)
-        words = {self.answer: description(plan), self.problem: {}, self.devices: curves_of(plan), self.rows: rows(plan)}
-        return {**words, self.link: link, **shown}
+        rates = self._rates(values)
+        chosen = next((one for one in rates if (one.kind or _ALL) == values[self.kind]), None)
+        rate = chosen or (rates[0] if rates else rate)
+        calculation = Calculation(plan, rate, self.measured.get(values[self.source]), reported_near(plan))
+        shown = self.panel.show(calculator_figure, calculator_figure.draw(calculation), values[self.site.look], request)
+        link = "" if _is_first(plan_values) else calculator_link(plan_values)
+        source = str(values[self.source]) + (f", {rate.kind}" if rate.kind else "")
+        words = description(plan, rate, source) + _by_kind(plan, rates)
+        return {
+            self.answer: words, self.problem: {}, self.devices: curves_of(plan), self.rows: rows(plan), self.link: link,
+            **shown,
+        }  # fmt: skip
 
     def opened(self, values: Mapping[str, str]) -> Update:
         """Return the updates that fill the form from a link.
@@ -132,18 +236,28 @@ class CalculatorPanel:
         if unknown := values.keys() - self.fields.keys():
             raise ConfigError(f"plan: there is no field {min(unknown)!r:.60}; use {', '.join(self.fields)}.")
         try:
-            plan = _plan({name: control.value for name, control in self.fields.items()} | dict(values))
+            plan, rate = _plan({**_FIRST, **values}), _rate({**_FIRST, **values})
         except HardwareError as error:
             raise ConfigError(str(error)) from None
-        plan_fields = {"target": values.get("target"), "draft": values.get("draft"), "device": plan.device.name}
-        plan_fields["engine"] = plan.engine.name
-        return {self.fields[name]: plan_fields.get(name, getattr(plan, name)) for name in values}
+        parsed: dict[str, Any] = {"target": values.get("target"), "draft": values.get("draft")}
+        parsed |= {"device": plan.device.name, "engine": plan.engine.name, "spread": float(values.get("spread", 0))}
+        parsed |= {"acceptance": rate.rate, "batch": plan.batch, "context": plan.context}
+        parsed |= {name: int(values[name]) for name in ("gpus", "weights", "cache", "drafts") if name in values}
+        return {self.fields[name]: parsed[name] for name in values}
+
+
+_NO_ANSWER: Final = "# –\n\nThere is no answer for this plan."
+
+
+def _is_first(values: Mapping[str, Any]) -> bool:
+    return all(values[name] == first for name, first in _FIRST.items())
 
 
 def _other_devices(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the curves of the devices on which a plan can run, if any, though the chosen one cannot."""
     for device in DEVICES:
         try:
+            _rate(values)
             plan = _plan({**values, "device": device})
         except HardwareError:
             continue
@@ -151,39 +265,74 @@ def _other_devices(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"chosen": "", "curves": []}
 
 
-def _choice(label: str, names: Iterable[str], value: str, **more: Any) -> gr.Dropdown:
-    return gr.Dropdown(list(names), value=value, label=label, min_width=200, **more)
+def _choice(label: str, names: Iterable[str], field: str, **more: Any) -> gr.Dropdown:
+    return gr.Dropdown(list(names), value=_FIRST[field], label=label, min_width=200, **more)
+
+
+def _radio(label: str, choices: Iterable[Any], field: str, **more: Any) -> gr.Radio:
+    return gr.Radio(list(choices), value=_FIRST[field], label=label, min_width=120, elem_id=f"plan-{field}", **more)
+
+
+def _number(label: str, field: str, info: str) -> gr.Number:
+    return gr.Number(_FIRST[field], precision=0, label=label, info=info, min_width=200)
+
+
+def _real(values: Mapping[str, Any], field: str) -> float:
+    """A number of the form; raises HardwareError."""
+    try:
+        return float(values[field])
+    except (TypeError, ValueError):
+        problem = "is empty" if values[field] in (None, "") else f"{values[field]!r:.40} is not a number"
+        raise HardwareError(f"{field}: {problem}; give a whole number.") from None
+
+
+def _whole_number(values: Mapping[str, Any], field: str, allowed: Sequence[int] = ()) -> int:
+    value = _real(values, field)
+    number = int(value) if isfinite(value) else -1  # out of every range
+    if allowed and number not in allowed:
+        raise HardwareError(f"{field}: {number} is not allowed; use {', '.join(map(str, allowed))}.")
+    return number
+
+
+def _rate(values: Mapping[str, Any]) -> AcceptanceRate:
+    """The acceptance rate of the fields; raises HardwareError."""
+    spread = _real(values, "spread")
+    if not 0 <= spread <= 1:
+        raise HardwareError(f"spread: {spread:g} is not allowed; use 0 to 1.")
+    return hand_set(_real(values, "acceptance"), spread)
 
 
 def _plan(values: Mapping[str, Any]) -> SpeedupModel:
-    """The plan of what the fields hold.
+    """The plan of what the fields hold, with the fewest GPUs and the fastest draft length where these are left open.
 
     Raises:
         HardwareError: for what cannot be computed.
     """
-
-    def number(field: str) -> float:
-        try:
-            return float(values[field])
-        except (TypeError, ValueError):
-            problem = "is empty" if values[field] in (None, "") else f"{values[field]!r:.40} is not a number"
-            raise HardwareError(f"{field}: {problem}; give a whole number.") from None
-
-    def integer(field: str) -> int:
-        value = number(field)
-        return int(value) if isfinite(value) else -1  # out of every range
-
-    draft = str(values["draft"])
-    return SpeedupModel(
-        device=named("device", DEVICES, str(values["device"])),
-        engine=named("engine", ENGINES, str(values["engine"])),
-        target=read_size("target", str(values["target"])),
-        draft=None if draft == _NONE else read_size("draft", draft),
-        acceptance=number("acceptance"),
-        drafts=integer("drafts"),
-        batch=integer("batch"),
-        context=integer("context"),
+    draft, bits = (
+        str(values["draft"]),
+        (_whole_number(values, "weights", (16, 8, 4)), _whole_number(values, "cache", (16, 8))),
     )
+    wanted = _whole_number(values, "gpus", (0, *_GPUS))
+    drafts = _whole_number(values, "drafts")
+    parts: dict[str, Any] = {
+        "device": named("device", DEVICES, str(values["device"])),
+        "engine": named("engine", ENGINES, str(values["engine"])),
+        "target": quantised(read_size("target", str(values["target"])), *bits),
+        "draft": None if draft == _NONE else quantised(read_size("draft", draft), *bits),
+        "acceptance": _real(values, "acceptance"),
+        "batch": _whole_number(values, "batch"),
+        "context": _whole_number(values, "context"),
+    }
+    counts = [wanted] if wanted else [count for count in _GPUS if count == 1 or parts["device"].link]
+    for count in counts:
+        try:
+            plan = SpeedupModel(**parts, drafts=drafts or 1, gpus=count)
+        except HardwareError as error:
+            if count == counts[-1] or not str(error).startswith("device: "):
+                raise
+        else:
+            return plan if drafts else plan.with_best_draft_length()
+    raise AssertionError(counts)
 
 
 def rows(plan: SpeedupModel) -> dict[str, Any]:
@@ -196,41 +345,52 @@ def rows(plan: SpeedupModel) -> dict[str, Any]:
     return table(heads, lines, note) | {"files": table_files("calculator", heads, lines), "link": True}
 
 
-def description(plan: SpeedupModel) -> str:
-    """The answer in words, as Markdown: the verdict with its range and limits, then what it consists of."""
+def description(plan: SpeedupModel, rate: AcceptanceRate, source: str) -> str:
+    """The answer in words, as Markdown: the verdict and what it rests on, then what it consists of."""
     best, verification = plan.with_best_draft_length(), plan.verification
-    drafts = "Drafts cost nothing" if plan.draft is None else f"Its {plan.drafts} drafts take {_time(plan.drafting)}"
+    several = f"Its {plan.drafts} drafts take" if plan.drafts > 1 else "Its draft takes"
+    drafts = "Drafts cost nothing" if plan.draft is None else f"{several} {_time(plan.drafting)}"
     if best.speed_up <= 1:
         advice = "No draft length is faster than ordinary decoding"
     elif best.drafts == plan.drafts:
         advice = f"γ = {plan.drafts} is the fastest"
     else:
-        advice = f"γ = {best.drafts} would be the fastest, {best.speed_up:.2f}×"
-    verdict = "Yes" if plan.speed_up >= WORTH else "Hardly" if plan.speed_up > 1 else "No"
+        advice = f"γ = {best.drafts} would be the fastest, {best.speed_up:.2f} times"
+    even = "no acceptance breaks even" if plan.break_even is None else f"it breaks even at {plan.break_even:.0%}"
+    drafter = "by lookup" if plan.draft is None else f"by {plan.draft.name}"
+    gpus = plan.device.name if plan.gpus == 1 else f"{plan.gpus} {plan.device.name}"
+    ordinary, faster = plan.rates
     return (
-        f"# {verdict}: about {plan.speed_up:.1f}×\n\n"
-        f"as fast as ordinary decoding, **computed** from data sheets, not measured. {_range(plan)} {_limits(plan)}\n\n"
-        f"A verification yields **{plan.tokens:.2f} tokens**, each "
-        f"{_time(plan.baseline_pass.seconds)} of ordinary decoding, and takes {_time(verification.seconds)}. {drafts}. "
-        f"A verification spends most of its time on {_BOUNDS[verification.bound]}. {advice}."
+        f"# {plan.verdict(rate)} *{rate} of drafts accepted, {source}; {even}.*\n\n"
+        f"{plan.target.name}, drafts {drafter}, on {gpus}: {faster:.0f} tokens a second for each user, {ordinary:.0f} "
+        f"without drafts, **computed** from data sheets, not measured. A verification yields **{plan.tokens:.2f} "
+        f"tokens**, each {_time(plan.baseline_pass.seconds)} of ordinary decoding, and takes "
+        f"{_time(verification.seconds)}, most of it for {_BOUNDS[verification.bound]}. {drafts}. {advice}."
+        f"{_experts(plan)}"
     )
 
 
-def _range(plan: SpeedupModel) -> str:
-    """Return how much depends on the acceptance rate."""
-    low, high = (replace(plan, acceptance=min(1.0, max(0.0, plan.acceptance + change))) for change in (-0.1, 0.1))
-    break_even = plan.break_even
-    even = "no acceptance rate breaks even" if break_even is None else f"it breaks even at {break_even:.0%}"
-    span = f"From {low.acceptance:.0%} to {high.acceptance:.0%} acceptance"
-    return f"{span} it is {low.speed_up:.1f}× to {high.speed_up:.1f}×; {even}."
+def _experts(plan: SpeedupModel) -> str:
+    """Return how many experts a verification touches, in a sentence."""
+    one, many = plan.experts
+    if not one:
+        return ""
+    total, tokens = plan.target.experts, plan.batch * (plan.drafts + 1)
+    return f" Its {tokens:,} tokens touch {many:.0f} of {total} experts in a layer, ordinary decoding's {one:.0f}."
 
 
-def _limits(plan: SpeedupModel) -> str:
-    """Return up to which batch it is worth it."""
-    largest = plan.largest_batch()
-    if largest is None:
-        return f"No batch is {WORTH:g}× as fast."
-    return f"With the fastest γ of each batch, {WORTH:g}× or more up to batch {largest:,}."
+def _by_kind(plan: SpeedupModel, rates: Sequence[AcceptanceRate]) -> str:
+    """Return the speeds by kind of prompt, as a paragraph; empty if the source names none."""
+    kinds = [rate for rate in rates if rate.kind]
+    if not kinds:
+        return ""
+    found = []
+    for rate in kinds:
+        middle, low, high = (
+            plan.with_each("acceptance", [each])[0].speed_up for each in (rate.rate, rate.low, rate.high)
+        )
+        found.append(f"{rate.kind} {times(middle)} times ({times(low)} to {times(high)})")
+    return f"\n\nBy kind of prompt: {', '.join(found)}."
 
 
 def _time(seconds: float) -> str:

@@ -52,7 +52,9 @@ CSS: Final = """
 #grid:not(:has(section)), #watcher { display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
-#calculator-answer h1 { margin: 0; font-size: 64px; line-height: 1.1; }
+#calculator-answer h1 { margin: 0 0 8px; font-size: clamp(24px, 2.6vw, 36px); line-height: 1.2; text-wrap: balance; }
+#calculator-answer h1 em { display: block; margin-top: 6px; font-size: 17px; font-style: normal; font-weight: 500; }
+#calculator-answer p { max-width: 100ch; }
 #choose-answer p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent);
   font-size: 19px; font-weight: 600; line-height: 1.4; }
 #choose-answer p:not(:only-child) { max-width: 120ch; font-size: 16px; }

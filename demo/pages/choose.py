@@ -97,7 +97,7 @@ class ChoosePage:
         gr.on([self.upload.upload, self.upload.clear], self.open, self.inputs | {self.upload}, opened, **turn)
 
     def _build(self) -> None:
-        self.calculator = CalculatorPanel(self.site)
+        self.calculator = CalculatorPanel(self.site, self.recordings)
         gr.Markdown(f"## Measured here\n\n{_LEAD}", elem_classes="lead")
         self.answer = gr.Markdown(elem_id="choose-answer")
         with gr.Row():

@@ -41,7 +41,9 @@ def test_back_and_reload_and_a_shared_link_open_the_same_tab(page: Page, server:
     page.goto("about:blank")
     page.goto(f"{server}#plan.device=H200&plan.drafts=6")
     shows(page, "Choose", "#tab=choose", "plan.device=H200")
-    expect(page.locator("#calculator-plot .gtitle-subtitle")).to_contain_text("H200, CUDA graphs, acceptance 0.8, γ 6")
+    expect(page.locator("#calculator-plot .gtitle-subtitle")).to_contain_text(
+        "H200, CUDA graphs, acceptance 80% (70% to 90%), γ 6"
+    )
     page.goto("about:blank")
     page.goto(f"{server}#tab=nowhere")
     expect(page.locator("#problem [role=alert]")).to_contain_text("tab: 'nowhere' is not here; choose one of watch")

@@ -14,6 +14,14 @@ TOUR = (
     (5, "is drawn from the residual.", "({ apart, scaled }) => apart === 1 && scaled === 1"),
 )
 """Scenes, their text on the stage, and what it shows."""
+METRICS = "\n".join(
+    f"vllm:spec_decode_num_{name} {count}"
+    for name, count in {
+        "drafts_total": 1300, "draft_tokens_total": 5200, "accepted_tokens_total": 2600,
+        'accepted_tokens_per_pos_total{position="0"}': 1000, 'accepted_tokens_per_pos_total{position="1"}': 800,
+        'accepted_tokens_per_pos_total{position="2"}': 500, 'accepted_tokens_per_pos_total{position="3"}': 300,
+    }.items()
+)  # fmt: skip
 ON_STAGE = """(holds) => {
   const { playing, now, stage: { drawn } } = draftscopePlayers.viewer;
   const { words, verdict } = drawn ?? { words: [] };
@@ -68,6 +76,28 @@ def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> No
     expect(reasons).to_contain_text("What decides the speed here?")
     reasons.locator("summary").click()
     expect(reasons).to_contain_text("passes of the drafter for every target pass")
+
+
+def test_an_engineer_gets_a_verdict_for_a_model_of_theirs_in_three_clicks(walk: Walk) -> None:
+    page, answer = walk.page, walk.page.locator("#calculator-answer h1")
+    walk.click(page.get_by_role("tab", name="Choose"))
+    expect(answer).to_contain_text("Yes: about 1.5 times, 1.3 to 1.8, at batch 1; memory ends at batch 365.")
+    walk.click(page.get_by_label("Your model", exact=True))
+    walk.click(page.get_by_role("option", name="Qwen3 32B"))
+    expect(answer).to_contain_text("Yes: about 2.1 times, 1.7 to 2.7, at batch 1; memory ends at batch 28.")
+    expect(answer).to_contain_text("80% (70% to 90%) of drafts accepted, set by hand; it breaks even at 43%.")
+    expect(page.get_by_label("Drafter", exact=True)).to_have_value("Qwen3 1.7B")
+    expect(page.locator("#calculator-answer p").last).to_contain_text("computed from data sheets, not measured")
+    assert walk.clicks == 3
+
+    page.locator("#acceptance-upload input").set_input_files(
+        {"name": "metrics.txt", "mimeType": "text/plain", "buffer": METRICS.encode()}
+    )
+    expect(answer).to_contain_text("72% (71% to 74%) of drafts accepted, opened: vLLM's /metrics")
+    page.locator("#acceptance-upload input").set_input_files(
+        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"nothing"}
+    )
+    expect(page.locator("#calculator-problem [role=alert]")).to_contain_text("file: is of no known form; give a result")
 
 
 def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
+from draftscope.analysis.acceptance_rate import hand_set
 from draftscope.analysis.hardware import (
     DEVICES,
     ENGINES,
     SIZES,
     HardwareError,
 )
-from draftscope.analysis.speedup_model import MAX_DRAFTS, WORTH, SpeedupModel
+from draftscope.analysis.speedup_model import MAX_DRAFTS, SHORT, SpeedupModel
+from draftscope.analysis.verdicts import WORTH
 
 PLAN = SpeedupModel(
     device=DEVICES["H100"],
@@ -42,7 +44,7 @@ def test_a_pass_bound_by_memory_costs_its_weights() -> None:
 
 def test_the_best_draft_length_grows_with_acceptance_and_shrinks_with_the_batch() -> None:
     best = PLAN.with_best_draft_length()
-    assert best.speed_up == max(replace(PLAN, drafts=drafts).speed_up for drafts in range(1, MAX_DRAFTS + 1))
+    assert best.speed_up == max(replace(PLAN, drafts=drafts).speed_up for drafts in SHORT)
     short, long = (replace(PLAN, acceptance=rate).with_best_draft_length().drafts for rate in (0.3, 0.95))
     assert short < best.drafts < long
     crowded = replace(PLAN, draft=None, acceptance=0.8, batch=512)
@@ -64,7 +66,7 @@ def test_drafts_of_a_diffusion_head_take_its_steps_one_by_one_and_a_verification
         ({"drafts": 0}, "drafts: 0 is not allowed; use 1 to 128"),
         ({"batch": 0}, "batch: 0 is not allowed; use 1 to 4,096"),
         ({"context": -1}, "context: -1 is not allowed; use 0 to 1,000,000"),
-        ({"device": DEVICES["T4"]}, "take 18.4 GB, and T4 has 16; choose a larger device"),
+        ({"device": DEVICES["T4"]}, "take 18.5 GB, and T4 has 16; choose a larger device"),
     ],
 )
 def test_what_cannot_be_computed_is_refused(changes: dict[str, Any], problem: str) -> None:
@@ -77,9 +79,14 @@ def test_the_break_even_and_the_largest_batch_are_where_the_speed_up_crosses() -
     assert break_even is not None
     assert replace(PLAN, acceptance=break_even).speed_up == pytest.approx(1, abs=1e-6)
     assert replace(PLAN, drafts=MAX_DRAFTS).break_even is None or replace(PLAN, acceptance=1).speed_up > 1
-    largest = PLAN.largest_batch()
-    if largest is not None:
-        assert replace(PLAN, batch=largest).with_best_draft_length().speed_up >= WORTH
-    beyond = [one for one in PLAN.with_each("batch", (2**k for k in range(13))) if one.batch > (largest or 0)]
-    assert all(one.with_best_draft_length().speed_up < WORTH for one in beyond)
-    assert PLAN.largest_batch(1e6) is None
+    plan = replace(PLAN, device=DEVICES["L4"], target=SIZES["Qwen3 4B"], draft=SIZES["Qwen3 0.6B"])
+    found = plan.verdict(hand_set(0.7, 0.1))
+    assert found.at.low < found.at.speed == plan.speed_up < found.at.high and found.is_worth
+    assert found.at.high == replace(plan, acceptance=0.7 + 0.1).speed_up
+    assert found.turns is not None and found.turns > 1
+    last, first = (replace(plan, batch=found.turns - back).with_best_draft_length().speed_up for back in (1, 0))
+    assert last >= WORTH > first
+    full = replace(PLAN, context=1024, drafts=1, target=SIZES["Llama 3.3 70B"], gpus=2)
+    assert (ends := full.verdict(hand_set(0.9, 0)).ends) is not None
+    assert full.with_each("batch", [ends]) and not full.with_each("batch", [ends + 1])
+    assert full.rates[1] / full.rates[0] == pytest.approx(full.speed_up)
