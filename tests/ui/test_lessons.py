@@ -1,5 +1,6 @@
 """The lessons in a browser: what the reader does in each, and the walk to the first."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -82,6 +83,55 @@ def test_a_setting_at_which_drafting_loses_is_found_and_rescued(lesson: Page) ->
     is_done(lesson, "passes")
     slide(lesson, "Length γ", 1)
     expect(says).to_contain_text("1.13 times as fast, the most that any length gives.")
+
+
+@pytest.mark.parametrize("lesson", ["jacobi"], indirect=True)
+def test_both_runs_of_a_picture_are_followed_to_the_last_pass(lesson: Page) -> None:
+    says = lesson.locator("#jacobi .headline")
+    lesson.get_by_role("slider", name="Pass").press("End")
+    expect(says).to_have_text("Pass 28 of 28: 144 of 144 pieces are final, no guess is left.")
+    lesson.get_by_role("button", name="off").click()
+    expect(says).to_contain_text("Pass 28 of 40")
+    strip = lesson.locator("#jacobi .strip canvas")
+    box = strip.bounding_box()
+    assert box is not None
+    lesson.mouse.move(box["x"] + box["width"] - 2, box["y"] + 20)
+    expect(strip).to_have_attribute("aria-label", re.compile("the other run took 28. Pass 40 of 40"))
+    is_done(lesson, "jacobi")
+    expect(lesson.locator("#jacobi .saved")).to_contain_text("28 passes with coupling, 40 without")
+
+
+@pytest.mark.parametrize("lesson", ["blocks"], indirect=True)
+def test_a_confident_wrong_word_is_checked_and_a_threshold_finds_it_last(lesson: Page) -> None:
+    says, text = lesson.locator("#blocks .headline"), lesson.locator("#blocks .cells")
+    expect(says).to_have_text("Pass 4 of 7 fills 5 holes at once.")
+    expect(text).to_contain_text("Paris, 80 % sure")
+    lesson.get_by_role("slider", name="Pass").press("ArrowRight")
+    expect(says).to_have_text("Pass 5 of 7 checks from left to right: 2 words kept, “is” replaced by “Paris”.")
+    expect(text).to_contain_text("Paris in place of  is")
+    slide(lesson, "Threshold", 0.7)
+    expect(says).to_have_text("1 wrong word kept, 1 right word held back.")
+    slide(lesson, "Threshold", 0.81)
+    expect(says).to_have_text("0 wrong words kept, 1 right word held back.")
+    is_done(lesson, "blocks")
+    expect(lesson.locator("#blocks .held")).to_contain_text("The capital of France France France")
+    lesson.get_by_role("button", name="Seven loaves").click()
+    slide(lesson, "Threshold", 0.95)
+    expect(says).to_contain_text("1 wrong word kept")
+    lesson.get_by_role("link", name="Next: Vectors").click()
+    expect(lesson.get_by_role("heading", name="Drafts that are vectors")).to_be_focused()
+
+
+@pytest.mark.parametrize("lesson", ["vectors"], indirect=True)
+def test_an_accepted_and_a_rejected_vector_are_added_up(lesson: Page) -> None:
+    says, steps = lesson.locator("#vectors .headline"), lesson.get_by_role("slider", name="Denoising steps")
+    steps.press("End")
+    expect(says).to_have_text("w = 0.232, and the uniform number is 0.092, below: accepted.")
+    lesson.get_by_role("button", name="draft B").click()
+    expect(says).to_contain_text("Nothing is added up yet")
+    steps.press("End")
+    expect(says).to_have_text("w = 0.200, and the uniform number is 0.952, not below: rejected.")
+    is_done(lesson, "vectors")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,9 @@ LESSONS: Final = MappingProxyType(
     {
         "exact": "Why it is exact",
         "passes": "How many tokens a pass",
+        "jacobi": "Drafting for itself",
+        "blocks": "Fill, then check",
+        "vectors": "Vectors",
     }
 )
 """Name of a lesson, also in addresses, -> its title, in their order."""

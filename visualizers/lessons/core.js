@@ -72,7 +72,7 @@ export function slider({ label, min, max, step, value, tone = "ink", says = Stri
     const text = says(Number(input.value));
     shown.textContent = text;
     input.setAttribute("aria-valuetext", text);
-    input.style.setProperty("--at", `${(100 * (Number(input.value) - min)) / (max - min)}%`);
+    input.style.setProperty("--at", `${(100 * (Number(input.value) - min)) / (Number(input.max) - min)}%`);
   };
   input.addEventListener("input", () => {
     put(Number(input.value));

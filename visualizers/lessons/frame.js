@@ -60,7 +60,7 @@ function finish(article, links) {
   find(task, ".state").textContent = "Done";
   const next = article.nextElementSibling;
   if (next instanceof HTMLElement && next.matches("article.lesson")) {
-    task.append(make("a", { class: "next", href: `#${next.id}` }, `Next: ${find(next, "h1").textContent} →`));
+    task.append(make("a", { class: "next", href: `#${next.id}` }, `Next: ${links.find(({ hash }) => hash === `#${next.id}`)?.textContent} →`));
   }
   const link = links.find(({ hash }) => hash === `#${article.id}`);
   if (!link) return;

@@ -36,7 +36,7 @@ def test_a_page_holds_all_lessons_or_one_and_needs_no_other_file() -> None:
 
 
 def test_a_lesson_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(ValueError, match="name: there is no lesson 'x'; use one of exact, passes"):
+    with pytest.raises(ValueError, match="name: there is no lesson 'x'; use one of exact, passes, jacobi, blocks"):
         lesson_html("x")
 
 
