@@ -1,4 +1,4 @@
-"""Counts of an engine for one request, as sums: from the histograms of SGLang and vLLM, and the timings of llama.cpp."""
+"""Counts of an engine for one request, as sums: from histograms of SGLang and vLLM, or timings of llama.cpp."""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
