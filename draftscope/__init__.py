@@ -92,13 +92,21 @@ _WITH_ENGINES: Final = {
 def read(path: str | os.PathLike[str]) -> "Trace":
     """Read a trace from a file, .json or .json.gz.
 
+    Args:
+        path: A file, or an address of the Hugging Face hub, `hf://datasets/OWNER/NAME/FILE`.
+
     Raises:
         TraceError: If the file is not a valid trace.
-        OSError: If the file cannot be read.
+        ImportError: For an address without huggingface_hub, which the extra `draftscope[hub]` installs.
+        OSError: If the file cannot be read or downloaded.
     """
     from draftscope import traces
     from draftscope.trace import displayable
 
+    if str(path).startswith("hf://"):
+        from draftscope.hub import download
+
+        path = download(str(path))
     return displayable(traces.read(path))
 
 

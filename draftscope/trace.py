@@ -91,6 +91,43 @@ class Trace(traces.Trace):
         table = self.to_arrow()
         import_module("pyarrow.parquet").write_table(table, os.fspath(path))
 
+    def push_to_hub(self, repository: str, name: str, *, private: bool = True, token: str | None = None) -> str:
+        """Upload the trace to a data set of the Hugging Face hub; `ds.read` takes the address that is returned.
+
+        The data set is made if it is missing, with a card. The trace contains the prompt, the output, and device,
+        platform and libraries of the run; nothing else is sent.
+
+        Args:
+            repository: OWNER/NAME of the data set.
+            name: Name of the file without its ending.
+            private: Whether a data set that is made here is visible to its owner alone.
+            token: Token with write access; by default the one that `hf auth login` stored.
+
+        Raises:
+            ValueError: For an invalid repository or name.
+            ImportError: Without huggingface_hub, which the extra `draftscope[hub]` installs.
+            OSError: The hub refuses the upload or cannot be reached.
+        """
+        from draftscope.hub import push
+
+        return push(self, repository, name, private=private, token=token)
+
+    def log_to(self, run: Any, *, figures: Sequence[str] = (), step: int | None = None) -> dict[str, float]:
+        """Log numbers and figures to a run of Weights & Biases or trackio; return the numbers.
+
+        Args:
+            run: What `wandb.init(...)` or `trackio.init(...)` returned.
+            figures: Names of `ds.figures(trace)`; trackio gets them as pictures, which need Chrome or Chromium.
+            step: Step of the tracker; the next one by default.
+
+        Raises:
+            ValueError: If `run` is from another client.
+            FigureError: For an unknown figure, or a trace that lacks what it needs.
+        """
+        from draftscope.tracking import log
+
+        return log(self, run, figures=figures, step=step)
+
     def __eq__(self, other: object) -> bool:
         """Equal to any trace with the same fields."""
         if not isinstance(other, traces.Trace):

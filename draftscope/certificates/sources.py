@@ -206,8 +206,7 @@ class OpenAISource:
             try:
                 texts.append(to_ids("".join(str(answer["choices"][0]["text"]).split())))
             except (KeyError, IndexError, TypeError):
-                problem = "gives no choices[0].text; use a server that has OpenAI's routes"
-                raise ServerError(f"{self.client.url}/v1/completions: {problem}.") from None
+                raise ServerError(f"{self.client.url}/v1/completions: gives no choices[0].text.") from None
         drafted, accepted = (now - then for now, then in zip(self._counters(), before, strict=True))
         return Drawn(texts, drafted, accepted)
 
