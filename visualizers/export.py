@@ -2,10 +2,11 @@
 
 import asyncio
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import kaleido
 import plotly.graph_objects as go
@@ -71,11 +72,21 @@ def render_images(wanted: Sequence[ImageJob], report: Callable[[int], None] = la
         browser = Chromium.find_browser(skip_local=False)
         if browser and Path(browser).is_file():  # kaleido does not always notice that one ends at once
             subprocess.run([browser, "--version"], check=True, capture_output=True, timeout=_START_SECONDS)
-        return asyncio.run(_printed(wanted, report))
+        return _finished(_printed(wanted, report))
     except ChromeNotFoundError:
         raise BrowserMissing(f"{kinds} files are printed by a browser and none was found: {_REMEDY}") from None
     except _FAILURES:
         raise BrowserMissing(f"{kinds} files are printed by a browser and it did not start: {_REMEDY}") from None
+
+
+def _finished(files: Coroutine[Any, Any, list[bytes]]) -> list[bytes]:
+    """Return the result of a coroutine; in a notebook, whose own loop is running, from another thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(files)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, files).result()
 
 
 async def _printed(wanted: Sequence[ImageJob], report: Callable[[int], None]) -> list[bytes]:

@@ -1,7 +1,6 @@
 """Experiments of the page: grids of prompts and settings, runs with many seeds, the questions of experiment.toml."""
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -22,7 +21,6 @@ from draftscope.engines.settings import ConfigError, Value, format_value
 from draftscope.experiments import (
     Arm,
     Batched,
-    Cluster,
     Executor,
     Experiment,
     MemoryStore,
@@ -30,7 +28,6 @@ from draftscope.experiments import (
     Serial,
     run_experiment,
 )
-from draftscope.experiments.cluster import VARIABLE
 from draftscope.experiments.files import read_experiments
 from draftscope.traces.labels import method_name
 from draftscope.traces.schema import Trace
@@ -46,8 +43,6 @@ def run_here(
 ) -> Iterator[Progress]:
     """Run an experiment within the time limits of this server; see `run_experiment`.
 
-    One that is not batched runs on the cluster that the environment variable DRAFTSCOPE_CLUSTER names, if any.
-
     An error after the first message ends the experiment with its text as `stop_reason`.
 
     Args:
@@ -57,9 +52,7 @@ def run_here(
         batched: Whether the runs of an arm are decoded in one batch; their times cannot be compared.
     """
     limits, progress = server_limits(), None
-    address = os.environ.get(VARIABLE, "")
-    alternating: Executor = Cluster(address, keep_traces=True) if address else Serial()
-    executor: Executor = Batched() if batched else alternating
+    executor: Executor = Batched() if batched else Serial()
     seconds = limits.run_seconds if batched else limits.repeat_seconds
     try:
         for progress in run_experiment(experiment, store=store, executor=executor, stop=stop, max_seconds=seconds):

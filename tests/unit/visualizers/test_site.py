@@ -62,9 +62,9 @@ def test_a_site_has_an_index_a_page_for_each_recording_and_the_traces(tmp_path: 
 @pytest.mark.parametrize("text", [hostile.HOSTILE, *hostile.TEXTS])
 def test_no_text_of_a_trace_becomes_markup(text: str, tmp_path: Path) -> None:
     for folder, words in (("plain", "plain words"), ("hostile", text)):
-        (made,) = write_site([(words, hostile.hostile(handmade.scd(), words))], tmp_path / folder, words)
-        assert re.fullmatch(r"[a-z0-9-]+", made.name)
-        (tmp_path / folder / f"{made.name}.html").rename(tmp_path / folder / "page.html")
+        (exhibit,) = write_site([(words, hostile.hostile(handmade.scd(), words))], tmp_path / folder, words)
+        assert re.fullmatch(r"[a-z0-9-]+", exhibit.name)
+        (tmp_path / folder / f"{exhibit.name}.html").rename(tmp_path / folder / "page.html")
     for name in ("index.html", "page.html"):
         found, plain = (Elements(tmp_path / folder / name).found for folder in ("hostile", "plain"))
         assert [(tag, [*values]) for tag, values in found] == [(tag, [*values]) for tag, values in plain]
