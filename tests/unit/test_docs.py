@@ -13,7 +13,7 @@ from draftscope.traces.files import ROOT
 from draftscope.visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "demo").rglob("*.md")])
-MAX_README_WORDS = 900
+MAX_README_WORDS = 800
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 MODULE = re.compile(r"python -m ([a-z_][\w.]*)")
