@@ -94,12 +94,12 @@ def rate_of(counts: Sequence[DraftCounts], kind: str = "") -> AcceptanceRate | N
     if any(one.judged is None for one in used):
         passes, drafts = fsum(one.passes for one in used), fsum(one.drafts for one in used)
         length = max(drafts / passes, accepted / passes)
-        yields = [accepted / passes, *_spread([(one.accepted, one.passes) for one in used])]
+        yields = [accepted / passes, *_interval([(one.accepted, one.passes) for one in used])]
         rate, *ends = (acceptance_for(1 + min(max(0.0, each), length), length) or 0.0 for each in yields)
         judged = accepted / rate if rate > 0 else passes
     else:
         judged = fsum(one.judged or 0.0 for one in used)
-        rate, ends = accepted / judged, [*_spread([(one.accepted, one.judged or 0.0) for one in used])]
+        rate, ends = accepted / judged, [*_interval([(one.accepted, one.judged or 0.0) for one in used])]
     low, high = _wilson(rate, judged)
     low, high = min([low, *ends]), max([high, *ends])
     return AcceptanceRate(
@@ -123,11 +123,17 @@ def hand_set(rate: float, spread: float) -> AcceptanceRate:
     return AcceptanceRate(kind="", rate=rate, low=low, high=high, prompts=0, drafts=0)
 
 
-def _spread(pairs: Sequence[tuple[float, float]]) -> tuple[float, float] | tuple[()]:
-    """Return the ends of the interval of a ratio of sums over prompts; nothing for a single prompt."""
+def _interval(pairs: Sequence[tuple[float, float]]) -> tuple[float, float] | tuple[()]:
+    """The interval over prompts; nothing for a single prompt."""
+    return ratio_interval(pairs) if len(pairs) > 1 else ()
+
+
+def ratio_interval(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the ends of the 95 % interval of a ratio of two sums over at least two independent parts.
+
+    Source: the ratio estimator of cluster sampling, as in `draftscope.analysis.seeds.over_runs`.
+    """
     count = len(pairs)
-    if count < 2:
-        return ()
     size = fsum(below for _, below in pairs) / count
     ratio = fsum(above for above, _ in pairs) / (size * count)
     residuals = fsum(((above - ratio * below) / size) ** 2 for above, below in pairs)

@@ -5,13 +5,17 @@ two likeliest tokens is rounding: the noise of this pair of engines. Where the t
 plus that of B's token in B is such a difference, too. It is a tie if it is within the 99 % quantile of the noise,
 unclear up to the largest noise, and a bug beyond. A bug parts texts anywhere, so that it looks like a tie as often as
 positions have so small a margin; the report gives that share.
+
+Where an engine gave no log-probabilities at a split, a reference model can score both tokens: one of the engines is off
+by at least the difference of their log-probabilities. It is compared with the rounding of the reference itself,
+bfloat16 against float32, or with that of the pair if it is larger.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import ceil
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import asdict, dataclass, replace
+from math import ceil, exp
+from typing import Final, Literal, TypeAlias
 
 TITLE: Final = "draftscope diff"
 QUANTILE: Final = 0.99
@@ -32,6 +36,12 @@ class GreedyText:
     words: tuple[str, ...] = ()
     """Text of each token, for the page; empty where unknown."""
     top: tuple[Top, ...] = ()
+    by_character: bool = False
+    """Whether its tokens are not known, so that these are characters."""
+
+    def as_text(self) -> "GreedyText":
+        """Return the same text by characters, without what is known of its tokens."""
+        return GreedyText(prompt=self.prompt, tokens=tuple("".join(self.words or self.tokens)), by_character=True)
 
     def top_at(self, position: int) -> Top:
         """Return the likeliest tokens at a position; None if they are unknown, or all the probability is on one."""
@@ -41,6 +51,17 @@ class GreedyText:
     def word_at(self, position: int) -> str:
         """Return the text of a token."""
         return self.words[position] if position < len(self.words) else self.tokens[position]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A model that scored both tokens of splits."""
+
+    name: str
+    noise: tuple[float, ...]
+    """Differences of its margins between bfloat16 and float32, sorted."""
+    scores: Mapping[int, tuple[float, float]]
+    """By the index of a prompt: the log-probabilities of A's and of B's token where their texts part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +80,9 @@ class Split:
     """Log-probability of A's token less that of B's token, in A; None where A gave none."""
     margin_b: float | None
     """Log-probability of B's token less that of A's token, in B."""
+    score_a: float | None = None
+    """Log-probability of A's token by the reference; None where it was not asked."""
+    score_b: float | None = None
     verdict: Verdict
 
 
@@ -81,6 +105,9 @@ class Divergence:
     """Positions without log-probabilities in A and in B, where the texts agree."""
     same_by_length: tuple[tuple[int, float], ...]
     """Length, and share of the prompts whose texts agree up to it."""
+    reference: Reference | None = None
+    ended: str = ""
+    """Why there are fewer texts than prompts; empty if there are not."""
 
     @property
     def verdict(self) -> str:
@@ -114,18 +141,27 @@ class Divergence:
             )
         if any(self.missing):
             lines.append(f"positions without log-probabilities: {self.missing[0]} in A, {self.missing[1]} in B")
+        if self.reference is not None and (scale := _quantile(self.reference.noise)) is not None:
+            largest = self.reference.noise[-1]
+            lines.append(
+                f"re-scored by {self.reference.name}; bfloat16 changes its margins by up to {scale:.2g} at 99 % of "
+                f"{len(self.reference.noise)} positions, by {largest:.2g} at most"
+            )
+        if self.ended:
+            lines.append(f"ended early: {self.ended}")
         lines += [
             f"prompt {split.text + 1}, token {split.position + 1}: A {split.word_a!r}, B {split.word_b!r}; "
-            f"margins {_number(split.margin_a)} and {_number(split.margin_b)}: {self._words(split)}"
+            f"{_evidence(split)}: {self._words(split)}"
             for split in self.splits
         ]
+        if any(split.verdict == "unknown" for split in self.splits) and self.reference is None:
+            lines.append("A model that both serve, named by --score-with, scores splits without log-probabilities.")
         return "\n".join(lines)
 
     def _words(self, split: Split) -> str:
         is_measured = split.margin_a is not None and split.margin_b is not None
-        return (
-            "unknown, too little rounding was measured" if is_measured and self.bound is None else _WORDS[split.verdict]
-        )
+        is_short = split.verdict == "unknown" and (is_measured or split.score_a is not None)
+        return "unknown, too little rounding was measured" if is_short else _WORDS[split.verdict]
 
     def dumps(self, a: Sequence[GreedyText], b: Sequence[GreedyText]) -> bytes:
         """The comparison with both texts, as JSON."""
@@ -140,8 +176,66 @@ _WORDS: Final = {
 }  # fmt: skip
 
 
-def compare(names: tuple[str, str], a: Sequence[GreedyText], b: Sequence[GreedyText]) -> Divergence:
-    """Compare the texts of two engines, prompt by prompt.
+@dataclass(frozen=True, slots=True)
+class SplitView:
+    """A split as a page shows it, once for each engine."""
+
+    before: str
+    """The end of what both texts have in common."""
+    marked: str
+    """The token that differs."""
+    after: str
+    probabilities: str
+    """Probabilities of both tokens, in words."""
+
+
+AROUND: Final = 40
+"""Tokens that are shown before the one that differs, and after it."""
+
+
+def split_views(split: Split, a: GreedyText, b: GreedyText) -> tuple[SplitView, SplitView]:
+    """Return what a page shows of a split, for A and for B."""
+    return _view(split, a), _view(split, b)
+
+
+def _view(split: Split, text: GreedyText) -> SplitView:
+    at, first = split.position, max(0, split.position - AROUND)
+    words = [text.word_at(index) for index in range(first, min(at + AROUND, len(text.tokens)))]
+    before, after = "".join(words[: at - first]), words[at - first :]
+    marked = (after[0] if after else "") or "the end"
+    return SplitView(("…" if first else "") + before, marked, "".join(after[1:]), _probabilities(split, text))
+
+
+def _probabilities(split: Split, text: GreedyText) -> str:
+    """The probabilities of both tokens, as far as they are known."""
+    top, pairs = text.top_at(split.position), ((split.token_a, split.word_a), (split.token_b, split.word_b))
+    if top is not None:
+        parts = [
+            f"p({word}) = {exp(top[token]):.4f}" if token in top else f"p({word}) is not listed"
+            for token, word in pairs
+        ]
+        return ", ".join(parts)
+    if split.score_a is None or split.score_b is None:
+        return "no log-probabilities"
+    scores = zip((split.score_a, split.score_b), (split.word_a, split.word_b), strict=True)
+    return "by the reference: " + ", ".join(f"p({word}) = {exp(score):.4f}" for score, word in scores)
+
+
+def compare(
+    names: tuple[str, str],
+    a: Sequence[GreedyText],
+    b: Sequence[GreedyText],
+    reference: Reference | None = None,
+    ended: str = "",
+) -> Divergence:
+    """Compare the texts of two engines, prompt by prompt; by characters where only one engine tells its tokens.
+
+    Args:
+        names: Names of the engines.
+        a: Texts of the first.
+        b: Texts of the second.
+        reference: Scores of splits by another model.
+        ended: Why there are fewer texts than prompts.
 
     Raises:
         ValueError: If they are not texts of the same prompts.
@@ -153,11 +247,12 @@ def compare(names: tuple[str, str], a: Sequence[GreedyText], b: Sequence[GreedyT
             raise ValueError(
                 f"texts: prompt {number} of A is not that of B; give texts of the same prompts in one order."
             )
+    a, b = comparable(a, b)
     agreed = [_agreed(one.tokens, other.tokens) for one, other in zip(a, b, strict=True)]
     noise, margins, missing = _noise(a, b, agreed)
-    bound = noise[ceil(QUANTILE * len(noise)) - 1] if len(noise) >= MIN_NOISE else None
+    bound = _quantile(noise)
     splits = [
-        _split(index, a[index], b[index], length, bound, noise)
+        _scored(_split(index, a[index], b[index], length, bound, noise), reference, noise)
         for index, length in enumerate(agreed)
         if length < max(len(a[index].tokens), len(b[index].tokens))
     ]
@@ -173,7 +268,40 @@ def compare(names: tuple[str, str], a: Sequence[GreedyText], b: Sequence[GreedyT
         tie_share=share,
         missing=missing,
         same_by_length=_same_by_length([len(text.tokens) for text in a], split_at),
+        reference=reference,
+        ended=ended,
     )
+
+
+def comparable(
+    a: Sequence[GreedyText], b: Sequence[GreedyText]
+) -> tuple[tuple[GreedyText, ...], tuple[GreedyText, ...]]:
+    """Return both texts of each prompt by tokens or, where one engine does not tell them, by characters."""
+    pairs = [
+        (one.as_text(), other.as_text()) if one.by_character != other.by_character else (one, other)
+        for one, other in zip(a, b, strict=True)
+    ]
+    return tuple(one for one, _ in pairs), tuple(other for _, other in pairs)
+
+
+def _quantile(noise: Sequence[float]) -> float | None:
+    """The quantile up to which a split is a tie; None for too little noise."""
+    return noise[ceil(QUANTILE * len(noise)) - 1] if len(noise) >= MIN_NOISE else None
+
+
+def _scored(split: Split, reference: Reference | None, noise: Sequence[float]) -> Split:
+    """A split with the scores of the reference, which give the verdict if an engine gave no log-probabilities."""
+    scores = reference.scores.get(split.text) if reference else None
+    if reference is None or scores is None:
+        return split
+    split = replace(split, score_a=scores[0], score_b=scores[1])
+    bound = _quantile(reference.noise)
+    if (split.margin_a is not None and split.margin_b is not None) or bound is None:
+        return split
+    of_pair = _quantile(noise)
+    bound, largest = max(bound, of_pair or 0.0), max(reference.noise[-1], noise[-1] if of_pair is not None else 0.0)
+    gap = abs(scores[0] - scores[1])
+    return replace(split, verdict="tie" if gap <= bound else "unclear" if gap <= largest else "bug")
 
 
 def _agreed(a: Sequence[str], b: Sequence[str]) -> int:
@@ -241,54 +369,14 @@ def _same_by_length(lengths: Sequence[int], split_at: Mapping[int, int]) -> tupl
     return tuple(points)
 
 
+def _evidence(split: Split) -> str:
+    """Margins of a split or, without them, the probabilities by the reference, in words."""
+    if split.score_a is None or split.score_b is None:
+        return f"margins {_number(split.margin_a)} and {_number(split.margin_b)}"
+    margins = f"margins {_number(split.margin_a)} and {_number(split.margin_b)}, "
+    known = margins if split.margin_a is not None or split.margin_b is not None else ""
+    return f"{known}by the reference p {exp(split.score_a):.4f} and {exp(split.score_b):.4f}"
+
+
 def _number(margin: float | None) -> str:
     return "unknown" if margin is None else f"{margin:.3g}"
-
-
-def read_texts(document: Any) -> list[GreedyText]:
-    """Return the texts of plain JSON data: a list of them, or an object that has it as `texts`, `a`, or `requests`.
-
-    Each has `tokens` (ids or texts) or a `text`, and if known `prompt` and `top`; `requests` are those of a file of
-    `draftscope bench --server`, of its server.
-
-    Raises:
-        ValueError: If there is no such text; the message has the number of the entry.
-    """
-    found = document
-    if isinstance(document, Mapping):
-        found = next((document[name] for name in ("texts", "a") if isinstance(document.get(name), list)), None)
-        if found is None and isinstance(requests := document.get("requests"), list):
-            found = [
-                one.get("answer") for one in requests if isinstance(one, Mapping) and one.get("server") == "server"
-            ]
-    if not isinstance(found, list) or not found:
-        raise ValueError("texts: there are none; give a list of objects with tokens or text.")
-    return [_read_text(entry, number) for number, entry in enumerate(found, 1)]
-
-
-def _read_text(entry: Any, number: int) -> GreedyText:
-    if not isinstance(entry, Mapping):
-        raise ValueError(f"texts: entry {number} is not an object; give tokens or text.")
-    if isinstance(positions := entry.get("positions"), list) and all(isinstance(each, Mapping) for each in positions):
-        columns = {"tokens": "token", "words": "word", "top": "top"}
-        entry = dict(entry) | {name: [each.get(key) for each in positions] for name, key in columns.items()}
-    tokens = entry.get("tokens")
-    if not isinstance(tokens, list | tuple):
-        tokens = entry.get("text")
-    if not isinstance(tokens, list | tuple | str) or not tokens:
-        raise ValueError(f"texts: entry {number} has neither tokens nor a text; give one of them.")
-    words, top = entry.get("words"), entry.get("top")
-    try:
-        tops = tuple(
-            {str(token): float(value) for token, value in each.items()} if each else None for each in top or ()
-        )
-    except (AttributeError, TypeError, ValueError):
-        raise ValueError(
-            f"texts: entry {number}, top is not a list of token and log-probability; leave it out."
-        ) from None
-    return GreedyText(
-        prompt=str(entry.get("prompt") or ""),
-        tokens=tuple(str(token) for token in tokens),
-        words=tuple(map(str, words)) if isinstance(words, list | tuple) else (),
-        top=tops,
-    )

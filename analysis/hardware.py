@@ -378,15 +378,22 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
         else pass_cost(device, target, engine, work, gpus)
         for step, work in zip(trace.steps, pass_works(trace.steps, batch, trace.config), strict=True)
     ]
-    all_tokens = (token for step in trace.steps for token in step.token)
-    tokens, steps = trace.summary.tokens, denoising_steps(trace.config, all_tokens)
-    one = PassWork(
-        query_tokens=rows * batch, rows=rows * batch, context=tokens / 2, head_passes=steps,
-        noisy_tokens=steps * rows * batch,
-    )  # fmt: skip
-    ordinary = pass_cost(device, target, engine, one, gpus)
-    note = _without(trace, target, steps)
+    ordinary, tokens = ordinary_cost(trace, machine), trace.summary.tokens
+    note = _without(trace, target, _denoising_steps(trace))
     return Prediction(passes=tuple(passes), ordinary=ordinary, tokens=tokens, batch=batch, note=note)
+
+
+def ordinary_cost(trace: Trace, machine: Machine) -> PassCost:
+    """Return the cost of one pass of ordinary decoding, in the middle of a trace's canvas."""
+    steps, rows = _denoising_steps(trace), guided_rows(trace.config) * machine.batch
+    one = PassWork(
+        query_tokens=rows, rows=rows, context=trace.summary.tokens / 2, head_passes=steps, noisy_tokens=steps * rows
+    )
+    return pass_cost(machine.device, machine.target, machine.engine, one, machine.gpus)
+
+
+def _denoising_steps(trace: Trace) -> int:
+    return denoising_steps(trace.config, (token for step in trace.steps for token in step.token))
 
 
 def _without(trace: Trace, target: NetworkSize, steps: int) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from draftscope.analysis.run_report import times
+
 WORTH: Final = 1.15
 """Times as fast from which a speed-up is worth the second model and its memory."""
 MAX_BATCH: Final = 4096
@@ -57,11 +59,6 @@ class Verdict:
         if self.is_worth and self.ends is not None:
             return f"; memory ends at batch {self.ends:,}" if self.ends > self.batch else "; memory ends there"
         return f"; no batch up to {MAX_BATCH if self.ends is None else self.ends:,} changes that"
-
-
-def times(ratio: float) -> str:
-    """A speed-up as sentences give it."""
-    return f"{ratio:.1f}" if ratio >= 0.95 else f"{ratio:.2f}"
 
 
 def verdict(speeds: Speeds, batch: int) -> Verdict | None:

@@ -55,7 +55,7 @@ _CHOSEN: Final = "() => globalThis.draftscopeOpened && draftscopeAddress.choose(
 """A tab is chosen as the page is made, too: what the address names is not there yet."""
 _GO: Final = f"""(button) => {{
   globalThis.draftscopeOpened = true;
-  if (button) ({PRESS})('#' + button);
+  if (button) ({PRESS})('body:not([data-restoring]) #' + button);  // a kept project comes first
 }}"""
 
 

@@ -4,13 +4,15 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from draftscope import traces
-from draftscope.analysis.divergences import Divergence, GreedyText, Top, compare, read_texts
+from draftscope.analysis.divergence_files import read_texts
+from draftscope.analysis.divergences import Divergence, GreedyText, Top, comparable, compare
 from draftscope.experiments.prompt_files import PromptEntry, parse_prompt, read_prompts
-from draftscope.servers.answers import Target, send_request
+from draftscope.servers.answers import Answer, Target, send_request
 from draftscope.servers.client import ServerClient, ServerError
 from draftscope.servers.engines import identify
 from draftscope.traces import limits
@@ -74,17 +76,43 @@ def diff(
         prompts: For servers and checkpoints: a file as `read_prompts` describes it, or a list of texts, which are used
             as they are, without a chat template.
         length: Tokens of an answer.
-        options: `fields_a` and `fields_b`, further fields of requests or arguments of `generate`, among them `dtype`.
+        options: `fields_a` and `fields_b`, further fields of requests or arguments of `generate`, among them `dtype`;
+            `score_with`, a checkpoint's folder, GGUF file or id of the model that both run, which scores splits where
+            an engine gave no log-probabilities.
 
     Raises:
-        ValueError: For what cannot be read or compared.
+        ValueError: For what cannot be read or compared. A server that ends in the middle is not among it, once it has
+            answered: the prompts that both answered are compared.
     """
-    if unknown := options.keys() - {"fields_a", "fields_b"}:
-        raise TypeError(f"{min(unknown)}: is not an option of diff; there are fields_a, fields_b.")
+    if unknown := options.keys() - {"fields_a", "fields_b", "score_with"}:
+        raise TypeError(f"{min(unknown)}: is not an option of diff; there are fields_a, fields_b, score_with.")
     texts = _prompts(prompts)
     sides = [_side(source, texts, length, options.get(name, {})) for source, name in ((a, "fields_a"), (b, "fields_b"))]
-    (name_a, texts_a), (name_b, texts_b) = sides
-    return Diff(compare((name_a, name_b), texts_a, texts_b), texts_a, texts_b)
+    names = sides[0].name, sides[1].name
+    ended = sides[0].ended or sides[1].ended
+    texts_a, texts_b = sides[0].texts, sides[1].texts
+    if ended:
+        number = min(len(texts_a), len(texts_b))
+        texts_a, texts_b = texts_a[:number], texts_b[:number]
+    found = compare(names, texts_a, texts_b, ended=ended)
+    texts_a, texts_b = comparable(texts_a, texts_b)
+    unscored = [split for split in found.splits if None in (split.margin_a, split.margin_b)]
+    if unscored and (model := options.get("score_with")) is not None:
+        from draftscope.reference_scores import score
+
+        reference = score(model, unscored, texts_a, texts_b)
+        found = compare(names, texts_a, texts_b, reference, ended)
+    return Diff(found, texts_a, texts_b)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Texts of one engine."""
+
+    name: str
+    texts: Sequence[GreedyText]
+    ended: str = ""
+    """Why there are fewer texts than prompts."""
 
 
 def _prompts(prompts: str | os.PathLike[str] | Sequence[PromptEntry]) -> list[str]:
@@ -98,10 +126,9 @@ def _prompts(prompts: str | os.PathLike[str] | Sequence[PromptEntry]) -> list[st
     return texts
 
 
-def _side(source: Any, prompts: list[str], length: int, fields: Mapping[str, Any]) -> tuple[str, list[GreedyText]]:
-    """Name and texts of one side."""
+def _side(source: Any, prompts: list[str], length: int, fields: Mapping[str, Any]) -> _Side:
     if not isinstance(source, str | os.PathLike):
-        return "a list of texts", read_texts(list(source))
+        return _Side("a list of texts", read_texts(list(source)))
     name = os.fspath(source)
     path = Path(name)
     is_server, is_checkpoint = "://" in name, (path / "config.json").is_file()
@@ -109,18 +136,19 @@ def _side(source: Any, prompts: list[str], length: int, fields: Mapping[str, Any
         raise ServerError(f"prompts: are needed for {name}; give a file or a list of texts.")
     about = f"{name} with {json.dumps(dict(fields))}" if fields else name
     if is_server:
-        return about, _of_server(name, prompts, length, fields)
+        return _Side(about, *_of_server(name, prompts, length, fields))
     if is_checkpoint:
-        return about, _of_checkpoint(path, prompts, length, fields)
+        return _Side(about, _of_checkpoint(path, prompts, length, fields))
     if path.is_dir():
         found = sorted(each for each in path.iterdir() if each.name.endswith((".json", ".json.gz")))
         if not found:
             raise ServerError(f"{name}: has neither a checkpoint nor traces; give a folder with config.json or traces.")
-        return name, [_of_trace(traces.read(each)) for each in found]
-    return name, _of_file(path)
+        return _Side(name, [_of_trace(traces.read(each)) for each in found])
+    return _Side(name, _of_file(path))
 
 
-def _of_server(url: str, prompts: list[str], length: int, fields: Mapping[str, Any]) -> list[GreedyText]:
+def _of_server(url: str, prompts: list[str], length: int, fields: Mapping[str, Any]) -> tuple[list[GreedyText], str]:
+    """The texts of a server, and why there are fewer than prompts."""
     with ServerClient(url) as client:
         kind, model = identify(client)
         extra: dict[str, Any] = {"temperature": 0, "logprobs": TOP, "return_tokens_as_token_ids": True}
@@ -128,18 +156,26 @@ def _of_server(url: str, prompts: list[str], length: int, fields: Mapping[str, A
             extra = {"temperature": 0, "top_k": 1, "n_probs": TOP, "return_tokens": True, "repeat_penalty": 1.0}
         route: Any = "native" if kind == "llamacpp" else "completions"
         target = Target(client=client, kind=kind, model=model, route=route, extra={**extra, **fields})
-        texts = []
+        texts: list[GreedyText] = []
         for prompt in prompts:
-            found = send_request(target, prompt, length).positions
-            texts.append(
-                GreedyText(
-                    prompt=prompt,
-                    tokens=tuple(one.token for one in found),
-                    words=tuple(one.word for one in found),
-                    top=tuple(one.top for one in found),
-                )
-            )
-        return texts
+            try:
+                texts.append(_served_text(prompt, send_request(target, prompt, length)))
+            except ServerError as error:
+                if not texts:
+                    raise
+                return texts, str(error).rstrip(".")
+        return texts, ""
+
+
+def _served_text(prompt: str, answer: Answer) -> GreedyText:
+    """An answer by tokens or, where the engine does not tell them, by characters: chunks may hold several tokens."""
+    found = answer.positions
+    words = tuple(one.word for one in found)
+    if all(one.token == one.word and one.top is None for one in found):
+        return GreedyText(prompt=prompt, tokens=tuple(answer.text), by_character=True)
+    return GreedyText(
+        prompt=prompt, tokens=tuple(one.token for one in found), words=words, top=tuple(one.top for one in found)
+    )
 
 
 def _of_checkpoint(folder: Path, prompts: list[str], length: int, fields: Mapping[str, Any]) -> list[GreedyText]:
@@ -187,7 +223,7 @@ def _of_trace(trace: traces.Trace) -> GreedyText:
             if fate.final:
                 tops[position] = {str(token): math.log(max(prob, 1e-30)) for token, prob in ranked}
     return GreedyText(
-        prompt=trace.prompt,
+        prompt=trace.rendered or trace.prompt,
         tokens=tuple(map(str, tokens)),
         words=tuple(words.get(token, str(token)) for token in tokens if isinstance(token, int)),
         top=tuple(tops.get(position) for position in range(len(tokens))),

@@ -1,29 +1,30 @@
 """Traces from what vLLM, SGLang and llama.cpp report about speculative decoding.
 
-The names of fields are those of vLLM 0.28 (V1 engine: `RequestOutput`, OpenAI-style responses with
-`return_token_ids`, and the counters `vllm:spec_decode_*` of `llm.get_metrics()` and `/metrics`), of SGLang 0.5
-(`meta_info` of a response), and of llama.cpp's server (`timings` of a response, and `llamacpp:spec_decode_*`). No
-engine is imported. None reports ids of rejected drafts, p, q or uniform numbers, and only llama.cpp reports the time of
-a pass.
+The names of fields are those of vLLM 0.29 (V1 engine: `RequestOutput`, OpenAI-style responses with `return_token_ids`
+or with `metrics.speculative_decoding`, and the counters `vllm:spec_decode_*` of `llm.get_metrics()` and `/metrics`), of
+SGLang 0.5 (`meta_info` or `sglext` of a response, and `/metrics`), and of llama.cpp's server (`timings` of a response,
+and `llamacpp:spec_decode_*`). No engine is imported. None reports ids of rejected drafts, p, q or uniform numbers, and
+only llama.cpp reports the time of a pass.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, Final
 
 from draftscope.builder import TraceBuilder
 from draftscope.serving_formats import (
     Sample,
     draft_counters,
-    first_choice,
     get,
     is_finished,
     keys_of,
     keys_text,
     parsed,
+    request_details,
     text_of,
 )
+from draftscope.serving_sums import LLAMA_COUNTERS, PROPOSED, draft_length, histogram_sums, timing_sums
 from draftscope.trace import Trace
 from draftscope.traces.schema import Sums
 from draftscope.traces.stats import add_sums
@@ -43,13 +44,13 @@ _LLAMA_NOTE: Final = (
     "Counts from llama.cpp: no ids of rejected drafts, probabilities or uniform numbers. The time of a pass is that "
     "since the pass before, drafts included."
 )
-_LLAMA_COUNTERS: Final = ("predicted_n", "draft_n", "draft_n_accepted", "predicted_ms")
-
-_HISTOGRAMS: Final = ("spec_correct_drafts_histogram", "spec_accept_histogram")
-_PROPOSED: Final = ("spec_num_proposed_drafts", "spec_proposed_drafts", "spec_draft_token_num")
+_SGLANG: Final = (
+    " Verifications and tokens are those of finished requests; drafts are taken to have the present length, and "
+    "nothing is known of positions."
+)
 _SGLANG_TOTALS: Final = (
     "spec_verify_ct", "spec_accept_length", "spec_accept_rate", "spec_num_correct_drafts", "spec_accepted_drafts",
-    "spec_accept_token_num", *_PROPOSED, "completion_tokens", "e2e_latency",
+    "spec_accept_token_num", *PROPOSED, "completion_tokens", "e2e_latency",
 )  # fmt: skip
 
 
@@ -67,9 +68,12 @@ def from_vllm(
     Args:
         source: The text of `/metrics`, or the list that `llm.get_metrics()` returns, which have sums; or the outputs of
             one request in the order of its stream, which have ids and the order of passes: `RequestOutput`, or the
-            stream of an OpenAI-style route requested with `"return_token_ids": true`, as objects, lines or text.
+            stream of an OpenAI-style route requested with `"return_token_ids": true`; or responses, whole or streamed,
+            of a server with `--per-request-spec-decode-metrics summary`, which have sums, or `detailed`, which has the
+            drafts of every pass of one request. As objects, lines or text.
         model: Id of the target.
-        speculative_tokens: `num_speculative_tokens` of the engine; for sums, by default what they have positions for.
+        speculative_tokens: `num_speculative_tokens` of the engine, for a stream with ids; for sums, by default what
+            they have positions for.
         before: An earlier state of the metrics, whose counts are subtracted.
         cumulative: Whether each output repeats earlier ids (`RequestOutputKind.CUMULATIVE`, vLLM's default) or has only
             new ones (`DELTA`).
@@ -86,8 +90,22 @@ def from_vllm(
     if isinstance(items[0], Sample) or get(items[0], "name") is not None:
         sums = _counted(items, before, "vllm", speculative_tokens)
         return _sums_trace("vLLM", model, sums, {"speculative_tokens": len(sums.accepted_by_position)}, head)
+    if speculative_tokens is None and (details := [found for item in items if (found := request_details(item))]):
+        return _of_requests(items, details, model, head)
     if speculative_tokens is None:
         raise ValueError("speculative_tokens: is needed for a stream; give num_speculative_tokens of the engine.")
+    ids, brought = _ids_of_outputs(items, cumulative)
+    first = items[0]
+    prompt, fed = get(first, "prompt") or "", get(first, "prompt_token_ids") or ()
+    builder = _builder("vLLM", model, head, speculative_tokens, prompt=prompt)
+    remedy = "SamplingParams(output_kind=RequestOutputKind.DELTA) or a stream"
+    _stream(builder, brought, speculative_tokens, len(fed), remedy)
+    text = "".join(map(text_of, items)) or None
+    return builder.trace(ids, text=text, complete=any(get(each, "finished") or is_finished(each) for each in items))
+
+
+def _ids_of_outputs(items: Sequence[Any], cumulative: bool) -> tuple[list[int], list[int]]:
+    """The ids of a stream of vLLM, and how many of them each output brought."""
     ids: list[int] = []
     brought: list[int] = []
     for index, output in enumerate(items):
@@ -108,53 +126,51 @@ def from_vllm(
         fresh = token_ids[len(ids) :] if cumulative else token_ids
         ids += fresh
         brought.append(len(fresh))
-    first = items[0]
-    prompt, fed = get(first, "prompt") or "", get(first, "prompt_token_ids") or ()
-    builder = _builder("vLLM", model, head, speculative_tokens, prompt=prompt)
-    remedy = "SamplingParams(output_kind=RequestOutputKind.DELTA) or a stream"
-    _stream(builder, brought, speculative_tokens, len(fed), remedy)
-    text = "".join(map(text_of, items)) or None
-    return builder.trace(ids, text=text, complete=any(get(each, "finished") or is_finished(each) for each in items))
+    return ids, brought
 
 
-def from_sglang(source: Any, model: str, *, speculative_tokens: int | None = None, **head: Any) -> Trace:
+def from_sglang(
+    source: Any, model: str, *, speculative_tokens: int | None = None, before: Any = (), **head: Any
+) -> Trace:
     """Return the trace of a request to SGLang, or the sums of several.
 
     Args:
-        source: Responses of `/generate`, `Engine.generate` or an OpenAI-style route, whose `meta_info` has the
-            histogram of accepted drafts, as objects, lines or text; or the responses of one stream in order
-            (`stream=True`, with `stream_interval` 1), which have the order of passes, and ids if they have
-            `output_ids`.
+        source: Responses of `/generate`, `Engine.generate` or an OpenAI-style route, whose `meta_info` or, requested
+            with `return_spec_tokens_details`, `sglext` has the histogram of accepted drafts; or the responses of one
+            stream of `/generate` in order (`stream=True`, with `stream_interval` 1), which have the order of passes,
+            and ids if they have `output_ids`; or the text of `/metrics`, which has sums without positions. As objects,
+            lines or text.
         model: Id of the target.
         speculative_tokens: Consecutive drafts that a pass verifies: `speculative_num_steps`, which is one less than
             `speculative_num_draft_tokens` if `speculative_eagle_topk` is 1. By default the number proposed per pass
             according to the response.
+        before: An earlier text of `/metrics`, whose counts are subtracted.
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
         ValueError: If the passes cannot be recovered from the responses; the message names what to request from SGLang.
     """
     chunks = parsed(source)
-    metas = [_get_meta(chunk) for chunk in chunks]
-    if not metas or None in metas:
+    if chunks and isinstance(chunks[0], Sample):
+        sums = _counted(chunks, before, "sglang", None)
+        about: dict[str, Any] = {"note": _SUMS.format(engine="SGLang") + _SGLANG, **head}
+        return _sums_trace("SGLang", model, sums, {}, about)
+    metas = [meta for chunk in chunks if (meta := request_details(chunk))]
+    if not metas:
         words = "give what SGLang's /generate or Engine.generate returns, or an OpenAI-style response that has it"
-        known = keys_text(keys_of(chunks), ["meta_info", "choices[0].meta_info"])
+        known = keys_text(keys_of(chunks), ["meta_info", "choices[0].meta_info", "sglext.spec_tokens_details"])
         raise ValueError(f"source: has no meta_info; {words} ({known})")
     last = metas[-1]
-    drafts = speculative_tokens
-    if drafts is None:
-        passes, proposed = get(last, "spec_verify_ct"), _first(last, _PROPOSED)
-        if not passes or proposed is None:
-            known = keys_text(keys_of([last]), ["spec_verify_ct", *_PROPOSED])
-            raise ValueError(f"speculative_tokens: is not in meta_info; give SGLang's speculative_num_steps ({known})")
-        drafts = round(proposed / passes)
+    drafts = draft_length(last) if speculative_tokens is None else speculative_tokens
     _at_least_one("speculative_tokens", drafts)
     extensions = {"sglang": {name: last[name] for name in _SGLANG_TOTALS if name in last}}
     about = {"extensions": extensions, **head}
-    if len(chunks) == 1 or all(map(is_finished, chunks)):
-        sums = add_sums([_of_histogram(meta, drafts) for meta in metas])
-        text = text_of(chunks[0]) or get(chunks[0], "text") if len(chunks) == 1 else None
-        head = about if len(chunks) == 1 else head
+    if len(metas) == 1 or all(map(is_finished, chunks)):
+        usage = [get(chunk, "usage") for chunk in chunks] if len(metas) == 1 else []
+        tokens = next((get(each, "completion_tokens") for each in reversed(usage) if each), None)
+        sums = add_sums([histogram_sums(meta, drafts, tokens) for meta in metas])
+        text = "".join(text_of(chunk) or get(chunk, "text") or "" for chunk in chunks) if len(metas) == 1 else None
+        head = about if len(metas) == 1 else head
         return _sums_trace("SGLang", model, sums, {"speculative_tokens": drafts}, head, text)
     counted = [int(get(meta, "completion_tokens") or 0) for meta in metas]
     brought = [after - before for before, after in pairwise([0, *counted])]
@@ -190,9 +206,9 @@ def from_llama_cpp(source: Any, model: str, *, before: Any = (), **head: Any) ->
     if not counted:
         known = keys_text(keys_of(items), ["timings", "llamacpp:spec_decode_num_drafts"])
         raise ValueError(f"source: no chunk has timings; {remedy[:-1]} ({known})")
-    extensions = {"llama.cpp": {name: get(counted[-1], name) or 0 for name in _LLAMA_COUNTERS}}
+    extensions = {"llama.cpp": {name: get(counted[-1], name) or 0 for name in LLAMA_COUNTERS}}
     if len(counted) == len(items) and all(map(is_finished, items)):
-        sums = add_sums([_of_timings(timings) for timings in counted])
+        sums = add_sums([timing_sums(timings) for timings in counted])
         single = len(items) == 1
         about = {"extensions": extensions, **head} if single else head
         return _sums_trace("llama.cpp", model, sums, {}, about, text_of(items[0]) if single else None)
@@ -221,35 +237,6 @@ def _counted(items: Sequence[Any], before: Any, engine: str, positions: int | No
     return counters.sums()
 
 
-def _of_histogram(meta: Any, drafts: int) -> Sums:
-    """One response of SGLang, by the number of passes that accepted 0, 1, 2 ... drafts."""
-    histogram = _first(meta, _HISTOGRAMS)
-    if not histogram:
-        known = keys_text(keys_of([meta]), _HISTOGRAMS)
-        raise ValueError(
-            f"source: meta_info has no {_HISTOGRAMS[1]}, only sums; give the responses of a stream (stream=True) "
-            f"({known})"
-        )
-    counts = [int(count) for count in histogram]
-    while len(counts) > 1 and not counts[-1]:
-        counts.pop()
-    if len(counts) > drafts + 1:
-        raise ValueError(f"speculative_tokens: is {drafts} where a pass accepted {len(counts) - 1} drafts.")
-    at_least = [*accumulate(reversed(counts))][::-1]
-    passes, accepted = at_least[0], (*at_least[1:], *([0] if len(counts) <= drafts else ()))
-    proposed, reported = _first(meta, _PROPOSED), get(meta, "completion_tokens")
-    tokens = passes + sum(accepted)
-    return Sums(
-        tokens=tokens if reported is None else min(tokens, int(reported)),
-        forwards=passes,
-        verifications=passes,
-        drafts=passes * drafts if proposed is None else int(proposed),
-        accepted=sum(accepted),
-        accepted_by_position=accepted,
-        judged_by_position=(passes, *accepted[:-1]) if proposed in (None, passes * drafts) else (),
-    )
-
-
 @dataclass(slots=True)
 class _LlamaPass:
     """A pass in a stream of llama.cpp."""
@@ -263,10 +250,10 @@ class _LlamaPass:
 def _llama_passes(counted: Sequence[Any], remedy: str) -> list[_LlamaPass]:
     """The passes of a stream, whose tokens come at once or one by one after the drafts of their pass were counted."""
     passes: list[_LlamaPass] = []
-    earlier = dict.fromkeys(_LLAMA_COUNTERS, 0)
+    earlier = dict.fromkeys(LLAMA_COUNTERS, 0)
     for timings in counted:
-        now = {name: get(timings, name) or 0 for name in _LLAMA_COUNTERS}
-        tokens, drafted, accepted, spent = (now[name] - earlier[name] for name in _LLAMA_COUNTERS)
+        now = {name: get(timings, name) or 0 for name in LLAMA_COUNTERS}
+        tokens, drafted, accepted, spent = (now[name] - earlier[name] for name in LLAMA_COUNTERS)
         earlier = now
         if not tokens and not drafted:
             continue  # Another chunk of the same token.
@@ -282,13 +269,21 @@ def _llama_passes(counted: Sequence[Any], remedy: str) -> list[_LlamaPass]:
     return passes
 
 
-def _of_timings(timings: Any) -> Sums:
-    """One response of llama.cpp; every pass of the target gives one token that was not drafted."""
-    tokens, drafts, accepted, _ = (int(get(timings, name) or 0) for name in _LLAMA_COUNTERS)
-    spent = (get(timings, "predicted_ms") or 0) + (get(timings, "prompt_ms") or 0)
-    return Sums(
-        tokens=tokens, forwards=tokens - accepted, drafts=drafts, accepted=accepted, seconds=max(0.0, spent / 1000)
-    )
+def _of_requests(items: Sequence[Any], details: Sequence[Any], model: str, head: Mapping[str, Any]) -> Trace:
+    """Counts of vLLM for each of some requests; for a single one in detail, its passes."""
+    length = max(draft_length(each) for each in details)
+    single = len(details) == 1
+    text = "".join(map(text_of, items)) if single else None
+    accepted, drafted = (get(details[0], f"per_step_{kind}") for kind in ("accepted", "drafted"))
+    if single and accepted and drafted and len(accepted) == len(drafted):
+        about = {"config": {"speculative_tokens": length}, "note": _NOTE.format(engine="vLLM") + _CUT, **head}
+        builder = TraceBuilder("vLLM", model, **about)
+        for one, all_drafts in zip(accepted, drafted, strict=True):
+            builder.count(int(one), int(all_drafts), int(one) + 1)
+        return builder.trace(text=text or None, complete=any(map(is_finished, items)))
+    usage = next((found for item in reversed(items) if (found := get(item, "usage"))), None) if single else None
+    sums = add_sums([histogram_sums(each, tokens=get(usage, "completion_tokens")) for each in details])
+    return _sums_trace("vLLM", model, sums, {"speculative_tokens": length}, head, text)
 
 
 def _sums_trace(
@@ -318,15 +313,6 @@ def _builder(engine: str, model: str, head: Mapping[str, Any], drafts: int, prom
     return TraceBuilder(
         engine, model, **{"prompt": prompt, "config": {"speculative_tokens": drafts}, "note": note, **head}
     )
-
-
-def _get_meta(response: Any) -> Any:
-    """`meta_info` of a response, which has it one level down in its OpenAI-style form."""
-    return get(response, "meta_info") or get(first_choice(response), "meta_info")
-
-
-def _first(thing: Any, names: Sequence[str]) -> Any:
-    return next((value for name in names if (value := get(thing, name)) is not None), None)
 
 
 def _at_least_one(field: str, value: int) -> None:

@@ -118,7 +118,7 @@ def samples(items: Iterable[Any]) -> Iterator[Sample]:
 
 
 def draft_counters(source: Sequence[Any], before: Any, engine: str) -> DraftCounters:
-    """Return the counters `ENGINE:spec_decode_num_...` of parsed objects.
+    """Return the counters `ENGINE:spec_decode_num_...` of parsed objects, or those of SGLang, which have other names.
 
     Args:
         source: What `parsed` returned.
@@ -128,6 +128,8 @@ def draft_counters(source: Sequence[Any], before: Any, engine: str) -> DraftCoun
     Raises:
         ValueError: If these counters are not there, or count no drafts.
     """
+    if engine == "sglang":
+        return sglang_counters(source, before)
     start = f"{engine}:spec_decode_num_"
     found: dict[tuple[str, int], int] = {}
     names: dict[str, None] = {}
@@ -149,6 +151,70 @@ def draft_counters(source: Sequence[Any], before: Any, engine: str) -> DraftCoun
         raise ValueError(f"source: {problem}; give the metrics of an engine that speculates, after some requests.")
     return DraftCounters(
         drafts=totals[0], draft_tokens=totals[1], accepted_tokens=totals[2], accepted_by_position=positions
+    )
+
+
+_SGLANG: Final = ("spec_verify_calls", "generation_tokens", "num_requests", "spec_num_draft_tokens")
+
+
+def sglang_counters(source: Sequence[Any], before: Any) -> DraftCounters:
+    """Return the counts of drafts in SGLang's `/metrics`, from tokens and verifications of finished requests.
+
+    The first token of a request comes from the pass that reads the prompt; of the others, each verification gives one
+    that was not drafted. Drafts of a pass are taken to be those of the present setting. Nothing is known of positions.
+
+    Args:
+        source: What `parsed` returned.
+        before: An earlier state, in any form that `parsed` reads, which is subtracted.
+
+    Raises:
+        ValueError: If these counters are not there, count no verification, or more accepted drafts than were made.
+    """
+    found = dict.fromkeys(_SGLANG, 0)
+    names: dict[str, None] = {}
+    for items, sign in ((source, 1), (parsed(before), -1)):
+        for sample in samples(items):
+            names[sample.name] = None
+            name = sample.name.removeprefix("sglang:")
+            if name not in _SGLANG or not abs(sample.value) < 2**53:  # NaN or inf
+                continue
+            if name == _SGLANG[3]:  # the same in every worker, and not a count
+                found[name] = max(found[name], int(sample.value))
+            else:
+                found[name] += sign * int(sample.value)
+    calls, tokens, requests, length = found.values()
+    if "sglang:spec_verify_calls" not in names:
+        text = keys_text(names, [f"sglang:{name}" for name in _SGLANG])
+        remedy = "spec_accept_length and spec_accept_rate are means of the last moments, and count nothing"
+        raise ValueError(f"source: has no counter sglang:spec_verify_calls; {remedy} ({text})")
+    accepted = max(0, tokens - requests - calls)
+    if calls <= 0 or length < 2 or accepted > calls * (length - 1):
+        problem = (
+            f"counts {calls} verifications, {tokens} tokens, {requests} requests and {length - 1} drafts of a pass"
+        )
+        raise ValueError(
+            f"source: {problem}; give the metrics of an engine whose draft length stays the same, after some requests."
+        )
+    return DraftCounters(
+        drafts=calls, draft_tokens=calls * (length - 1), accepted_tokens=accepted, accepted_by_position=()
+    )
+
+
+def request_details(message: Any) -> Any:
+    """Return what an engine counted for one request, from its response or the last chunk of its stream.
+
+    SGLang's `meta_info`, which its OpenAI-style routes have in `choices[0]` or, on request, as
+    `sglext.spec_tokens_details`; or vLLM's `metrics.speculative_decoding`. None where there is none of them.
+    """
+    choice = first_choice(message)
+    extra = get(get(message, "sglext") or get(choice, "sglext"), "spec_tokens_details")
+    if isinstance(extra, list):  # one for each of several texts
+        extra = extra[0] if extra else None
+    return (
+        get(message, "meta_info")
+        or get(choice, "meta_info")
+        or extra
+        or get(get(message, "metrics"), "speculative_decoding")
     )
 
 

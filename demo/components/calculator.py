@@ -8,11 +8,12 @@ import gradio as gr
 
 from draftscope.acceptance_files import of_trace, opened_acceptance
 from draftscope.analysis.acceptance_rate import AcceptanceEvidence, AcceptanceRate, hand_set
-from draftscope.analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, quantised, read_size
+from draftscope.analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, Machine, named, quantised, read_size
 from draftscope.analysis.hardware_models import MODELS
+from draftscope.analysis.recorded_verdicts import RecordedRun, recorded_run, recorded_verdict
+from draftscope.analysis.run_report import times
 from draftscope.analysis.shipped_results import drafted
 from draftscope.analysis.speedup_model import MAX_DRAFTS, SHORT, SpeedupModel
-from draftscope.analysis.verdicts import times
 from draftscope.demo.components.context import AT_ONCE, LATEST, Site, Update, serialized
 from draftscope.demo.components.figure import Panel
 from draftscope.demo.components.widgets import (
@@ -69,17 +70,21 @@ class CalculatorPanel:
         found = {entry.title: of_trace(entry.traces[-1]) for entry in recordings if entry.method == "speculative"}
         self.recorded = {f"recorded: {title}": one for title, one in found.items() if one is not None}
         """Runs that ship, by their names in the form."""
+        methods = (recorded_run(entry.name, entry.title, entry.traces[-1]) for entry in recordings)
+        self.methods = tuple(run for run in methods if run is not None)
         plan, rate = _plan(_FIRST), _rate(_FIRST)
         self.answer = gr.Markdown(description(plan, rate, _OWN), elem_id="calculator-answer")
         self.problem = notice_box(elem_id="calculator-problem")
         self._build()
         self.panel = Panel(site, "calculator")
         self.devices = component(curves_of(plan), _JS, _CSS, elem_id="calculator-devices")
+        self.others = data_table("Methods without a drafter of your own", elem_id="calculator-methods")
         with gr.Accordion("The same by draft length, as a table; link, CSV, LaTeX and Markdown", open=False):
             self.rows = data_table("Speed by draft length", elem_id="calculator-rows")
         self.link = gr.Textbox(visible=False)
         self.inputs: set[Any] = {*self.fields.values(), self.source, self.kind, self.opened_file, site.look}
-        self.parts: list[Any] = [self.answer, self.problem, self.devices, self.rows, self.link, *self.panel.parts]
+        self.parts: list[Any] = [self.answer, self.problem, self.devices, self.others, self.rows, self.link]
+        self.parts += self.panel.parts
         self._connect()
 
     def _build(self) -> None:
@@ -211,6 +216,7 @@ class CalculatorPanel:
                 self.problem: notice("error", str(error), "This cannot be computed."),
                 self.devices: _other_devices(plan_values),
                 self.rows: {},
+                self.others: {},
                 self.link: "",
                 **self.panel.hide("Nothing can be drawn for this plan."),
             }
@@ -224,6 +230,7 @@ class CalculatorPanel:
         words = description(plan, rate, source) + _by_kind(plan, rates)
         return {
             self.answer: words, self.problem: {}, self.devices: curves_of(plan), self.rows: rows(plan), self.link: link,
+            self.others: method_rows(plan, self.methods),
             **shown,
         }  # fmt: skip
 
@@ -343,6 +350,27 @@ def rows(plan: SpeedupModel) -> dict[str, Any]:
     lines = [[one.drafts, *map("{:.4g}".format, row)] for one, row in zip(plans, numbers, strict=True)]
     note = f"Computed, not measured. A pass of ordinary decoding takes {_time(plan.baseline_pass.seconds)}."
     return table(heads, lines, note) | {"files": table_files("calculator", heads, lines), "link": True}
+
+
+def method_rows(plan: SpeedupModel, runs: Iterable[RecordedRun]) -> dict[str, Any]:
+    """The value of the table of methods: a verdict for every recorded run, with the networks of its paper."""
+    heads = ("Method, recorded", "Verdict, computed", "Same distribution", "Networks of its paper", "Tokens per pass")
+    machine = Machine(
+        device=plan.device, engine=plan.engine, target=plan.target, batch=plan.batch, gpus=plan.gpus
+    )  # fmt: skip
+    lines = []
+    for run in runs:
+        found = recorded_verdict(run, machine)
+        networks = run.target.name + (f", drafts by {run.draft.name}" if run.draft else "")
+        words, tokens = str(found or "It does not fit the memory."), f"{run.report.tokens_per_pass or 0:.1f}"
+        lines.append((run.title, words, run.report.fidelity, networks, tokens))
+    gpus = plan.device.name if plan.gpus == 1 else f"{plan.gpus} {plan.device.name}"
+    note = (
+        f"On {gpus}, {plan.engine.name}, 16 bits. Computed, not measured: passes of a recorded run of a small "
+        "model that ships, with the times of the networks named. The range is over passes. These networks may accept "
+        "more or fewer tokens."
+    )
+    return table(heads, lines, note) | {"files": table_files("methods", heads, lines)}
 
 
 def description(plan: SpeedupModel, rate: AcceptanceRate, source: str) -> str:

@@ -40,6 +40,18 @@ CSS: Final = """
 .gradio-container .fillable { padding: 16px clamp(14px, 2.5vw, 32px) !important; }
 #masthead .prose { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 14px; }
 #masthead h1 { margin: 0; font-size: 22px; font-weight: 700; letter-spacing: -0.01em; }
+#compare-bar { align-items: start; flex-wrap: nowrap; }
+#compare-bar > .block { flex: 1 1 0; min-width: 0 !important; }
+#compare-bar > button { flex: none; }
+#workbench { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1.5fr); gap: 12px; align-items: stretch; }
+#workbench > * { height: max(470px, calc(100dvh - 232px)); min-width: 0 !important; overflow: hidden auto !important; }
+#bench .html-container, #bench .html-container > div, #bench > div { height: 100%; }
+@media (max-width: 900px) {
+  #compare-bar { flex-wrap: wrap; }
+  #compare-bar > .block { flex-basis: 100%; }
+  #workbench { grid-template-columns: minmax(0, 1fr); }
+  #workbench > * { height: auto; }
+}
 .label-wrap { gap: 12px; } /* of an accordion */
 .label-wrap > span { text-align: left; }
 .label-wrap > .icon { flex: none; align-self: center; }

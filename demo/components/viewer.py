@@ -31,10 +31,12 @@ _CHIPS: Final = {"continuous": "continuous tokens"}
 _BRIDGE = """
 let on = '';  // the hardware that runs which are compared are computed for
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
-  data: JSON.parse(DATA), hash: FIRST, staged: FIRST,
+  data: JSON.parse(DATA), hash: FIRST, staged: true,
   emit: (name, detail) => {
     const tour = { invited: 'begin', explored: 'end' }[name];
     if (tour) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: tour }));
+    const place = name === 'moved' && { ...detail, name: NAME };
+    if (place) document.dispatchEvent(new CustomEvent('draftscope-moved', { detail: place }));
     if (name === 'chosen') called(player.called);
     if (name === 'chosen' || name === 'supposed') trigger(name, detail);
     if (FIRST || name !== 'settled' || on === detail.on) return;

@@ -1,6 +1,7 @@
 """Experiments of the page: grids of prompts and settings, runs with many seeds, the questions of experiment.toml."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -21,6 +22,7 @@ from draftscope.engines.settings import ConfigError, Value, format_value
 from draftscope.experiments import (
     Arm,
     Batched,
+    Cluster,
     Executor,
     Experiment,
     MemoryStore,
@@ -28,6 +30,7 @@ from draftscope.experiments import (
     Serial,
     run_experiment,
 )
+from draftscope.experiments.cluster import VARIABLE
 from draftscope.experiments.files import read_experiments
 from draftscope.traces.labels import method_name
 from draftscope.traces.schema import Trace
@@ -43,6 +46,8 @@ def run_here(
 ) -> Iterator[Progress]:
     """Run an experiment within the time limits of this server; see `run_experiment`.
 
+    One that is not batched runs on the cluster that the environment variable DRAFTSCOPE_CLUSTER names, if any.
+
     An error after the first message ends the experiment with its text as `stop_reason`.
 
     Args:
@@ -52,7 +57,9 @@ def run_here(
         batched: Whether the runs of an arm are decoded in one batch; their times cannot be compared.
     """
     limits, progress = server_limits(), None
-    executor: Executor = Batched() if batched else Serial()
+    address = os.environ.get(VARIABLE, "")
+    alternating: Executor = Cluster(address, keep_traces=True) if address else Serial()
+    executor: Executor = Batched() if batched else alternating
     seconds = limits.run_seconds if batched else limits.repeat_seconds
     try:
         for progress in run_experiment(experiment, store=store, executor=executor, stop=stop, max_seconds=seconds):

@@ -185,6 +185,17 @@ def comparison_link(runs: Sequence[str]) -> str:
     return fragment if len(fragment) <= MAX_LINK_CHARACTERS else ""
 
 
+def linked_runs(link: str) -> tuple[str | RunRequest, ...]:
+    """Return what the link of one run in a comparison names: none if it is too long.
+
+    Raises:
+        ConfigError: As `parse_link` does.
+    """
+    fragment = comparison_link([link])
+    address = parse_link(fragment) if fragment else None
+    return address.compare if address else ()
+
+
 def fragment_of_grid(prompts: Sequence[str], seeds: int) -> str:
     """Return the part of the URL fragment that follows the runs of a grid."""
     return urlencode([*(("grid", prompt) for prompt in prompts), ("seeds", seeds)], quote_via=quote)

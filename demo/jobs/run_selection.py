@@ -8,13 +8,14 @@ from textwrap import shorten
 from typing import Any, Final, Literal
 
 from draftscope.analysis.results import digest
+from draftscope.analysis.run_report import Fidelity, RunReport
 from draftscope.demo.jobs.links import FILE, MAX_COMPARED, comparison_link, request_from_trace, run_link
 from draftscope.demo.jobs.recordings import Recording, kind_of
 from draftscope.engines.methods import METHODS
 from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.engines.settings import ConfigError, config_values
 from draftscope.traces import read
-from draftscope.traces.labels import method_name, numbered, settings_of
+from draftscope.traces.labels import is_baseline, method_name, settings_of
 from draftscope.traces.schema import Trace
 
 Source = Literal["yours", "opened", "recorded"]
@@ -57,6 +58,16 @@ class SelectableRun:
     """Request that decodes the run again; None if its method, model or settings are not available here."""
     seconds: float
     """Duration of the run."""
+    method: str
+    """Name of the method."""
+    model: str
+    """Title of the model."""
+    fidelity: Fidelity
+    ratio: float | None
+    """Times as fast per token as ordinary decoding of the same prompt, where that came with it."""
+    passes_per_token: float | None
+    """Target passes."""
+    acceptance: float | None
 
     def to_request(self, how: str) -> RunRequest:
         """Return the request that decodes the run again.
@@ -107,12 +118,15 @@ class RunSelection:
 
 
 def entries_of(paths: Sequence[Path], source: Source) -> tuple[SelectableRun, ...]:
-    """Return the runs in trace files written by this app."""
-    return tuple(entry_of(read(path), path, source) for path in paths)
+    """Return the runs in trace files written by this app; those among ordinary decoding are compared with it."""
+    traces = [read(path) for path in paths]
+    return tuple(entry_of(trace, path, source, traces) for trace, path in zip(traces, paths, strict=True))
 
 
-def entry_of(trace: Trace, path: Path, source: Source) -> SelectableRun:
-    """Return the entry of a run in the selection."""
+def entry_of(trace: Trace, path: Path, source: Source, among: Sequence[Trace] = ()) -> SelectableRun:
+    """Return the entry of a run in the selection; its baseline is looked for `among` traces."""
+    alike = (one for one in among if (one.prompt, one.model.id) == (trace.prompt, trace.model.id) and is_baseline(one))
+    report = RunReport(trace, next(alike, None))
     what = [trace.method, trace.model.id, trace.prompt, trace.seed, dict(trace.config), trace.output.tokens]
     stopped = "" if trace.summary.complete else f", stopped after {trace.summary.tokens} tokens"
     seed = "no seed" if trace.seed is None else f"seed {trace.seed}"
@@ -135,6 +149,12 @@ def entry_of(trace: Trace, path: Path, source: Source) -> SelectableRun:
         address=path.name.removesuffix(".json.gz") if source == "recorded" else link,
         request=request,
         seconds=trace.summary.seconds,
+        method=method_name(trace),
+        model=trace.model.title or trace.model.id,
+        fidelity=report.fidelity,
+        ratio=None if is_baseline(trace) else report.time_ratio,
+        passes_per_token=report.passes / trace.summary.tokens if trace.summary.tokens else None,
+        acceptance=trace.summary.acceptance,
         timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
     )
 
@@ -144,7 +164,7 @@ def recorded_entries(recordings: Sequence[Recording]) -> dict[str, tuple[Selecta
     groups: dict[str, dict[str, SelectableRun]] = {}
     for recording in recordings:
         for path, trace in zip(recording.paths, recording.traces, strict=True):
-            entry = entry_of(trace, path, "recorded")
+            entry = entry_of(trace, path, "recorded", recording.traces)
             what = f"{_KINDS[entry.kind].partition(' ')[2].capitalize()}: {shorten(entry.prompt, _SHOWN)}"
             groups.setdefault(what, {}).setdefault(entry.id, entry)
     return {title: tuple(entries.values()) for title, entries in groups.items()}
@@ -178,18 +198,15 @@ def comparison_warning(chosen: Sequence[SelectableRun]) -> str:
     return ""
 
 
-def chips(
+def listed(
     groups: Mapping[str, Sequence[SelectableRun]], tray: RunSelection, wanted: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """The value of the tray on the page: groups of chips, what is chosen, and the ticks that this answers."""
-    added, opened = ([entry for entry in tray.added if entry.source == source] for source in ("yours", "opened"))
+    """Return the list of runs as the page shows it: a row for each, what is chosen, and the ticks that this answers."""
     names = {entry.id: entry.address for entries in groups.values() for entry in entries}
-    named = [("Your runs", added, True), ("Opened files", opened, True)]
-    named += [(title, list(entries), False) for title, entries in groups.items()]
+    recorded = {entry.id: entry for entries in groups.values() for entry in entries}
+    entries = [*tray.added, *(entry for run, entry in recorded.items() if run not in {one.id for one in tray.added})]
     return {
-        "groups": [
-            {"name": name, "own": mine, "chips": _distinct(entries)} for name, entries, mine in named if entries
-        ],
+        "rows": _rows(entries),
         "chosen": [entry.id for entry in tray.chosen],
         "asked": wanted,
         "address": comparison_link([names.get(entry.id, entry.address) for entry in tray.chosen]),
@@ -197,12 +214,29 @@ def chips(
     }
 
 
-def _distinct(entries: Sequence[SelectableRun]) -> list[dict[str, str]]:
-    """Chips of a group; titles that would be the same say the seed, too."""
-    titles = [entry.title for entry in entries]
-    seeds = [entry.note.partition(":")[0] for entry in entries]
-    settings = [
-        title if titles.count(title) == 1 else f"{title}, {seed}" for title, seed in zip(titles, seeds, strict=True)
+def _rows(entries: Sequence[SelectableRun]) -> list[dict[str, Any]]:
+    """Return a row for each run; titles that would be the same for one prompt say the seed, too."""
+    titles = [(entry.prompt, entry.title) for entry in entries]
+    names = [
+        entry.title if titles.count(title) == 1 else f"{entry.title}, {entry.note.partition(':')[0]}"
+        for entry, title in zip(entries, titles, strict=True)
     ]
-    parts = zip(entries, numbered(settings, "{} ({})"), strict=True)
-    return [{"id": entry.id, "title": title, "note": entry.note, "prompt": entry.prompt} for entry, title in parts]
+    return [
+        {
+            "id": entry.id,
+            "own": entry.source != "recorded",
+            "source": entry.source,
+            "title": title,
+            "note": entry.note,
+            "method": entry.method,
+            "model": entry.model,
+            "prompt": entry.prompt,
+            "kind": entry.kind,
+            "fidelity": entry.fidelity,
+            "ratio": entry.ratio,
+            "passes": entry.passes_per_token,
+            "acceptance": entry.acceptance,
+            "seconds": entry.seconds or None,
+        }
+        for entry, title in zip(entries, names, strict=True)
+    ]

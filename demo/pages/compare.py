@@ -13,21 +13,23 @@ from draftscope.demo.components.experiment import FigureView, GridView, SeedTabl
 from draftscope.demo.components.export import ZipDownload
 from draftscope.demo.components.figure import FigureChooser
 from draftscope.demo.components.run_buttons import StartStop, progress_notice
-from draftscope.demo.components.run_selector import dropped, selected_ids, tray_box
+from draftscope.demo.components.run_selector import dropped, run_list, selected_ids
 from draftscope.demo.components.viewer import comparison_message, trace_viewer
 from draftscope.demo.components.widgets import data_table, notice, notice_box
+from draftscope.demo.components.workbench import runs_message, workbench_view
 from draftscope.demo.jobs.beside import baseline_first, comparison_table, files
 from draftscope.demo.jobs.experiment import run_here, selected_experiment
-from draftscope.demo.jobs.links import COMPARE, FILE, PageLink, parse_machine
+from draftscope.demo.jobs.links import COMPARE, FILE, PageLink, linked_runs, parse_machine, run_link
+from draftscope.demo.jobs.projects import read_project, saved_runs
 from draftscope.demo.jobs.recordings import Recording
 from draftscope.demo.jobs.run_selection import (
     MAX_SELECTED,
     RunSelection,
     SelectableRun,
-    chips,
     comparison_error,
     comparison_warning,
     entries_of,
+    listed,
     recorded_entries,
 )
 from draftscope.demo.pages.watch import WatchPage
@@ -43,10 +45,6 @@ IN_TURN: Final[dict[str, Any]] = serialized("compared")
 """Options of events that change the selection: they run one after the other, so that none overwrites another."""
 TICKED: Final = "the runs selected under Compare"
 """Origin of the current runs, in words; such runs are in the selection already."""
-_LEAD: Final = (
-    f"Select 2 to {MAX_SELECTED} runs: they play on one clock, and the figures below draw all of them. Your runs and "
-    "the files that you open are added automatically; the others are listed under Recorded runs."
-)
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
 _ZIPPED: Final = ("race", "comparison", "churn")
 """Figures of a zip if none are chosen."""
@@ -77,33 +75,26 @@ class ComparePage:
         """Runs that are drawn: the selected ones, or without a selection the current ones."""
         self.on = gr.State("")
         """The hardware that the player's clock is computed for, as an address has it."""
-        gr.Markdown(_LEAD, elem_classes="lead")
-        self.box = tray_box(chips(self.recorded, RunSelection()), elem_id="tray")
+        self.saved = gr.State(())
+        """Links of runs that the project of the visitor names, and that were not decoded yet."""
+        small: dict[str, Any] = {"variant": "secondary", "size": "sm", "scale": 0}
+        with gr.Row(elem_id="compare-bar"):
+            self.box = run_list(listed(self.recorded, RunSelection()), elem_id="tray")
+            self.fetching = StartStop(site, "tray-fetch", "tray-halt", _button(()), **small, visible=False)
+            self.fetch = self.fetching.start
+            files: dict[str, Any] = {"file_types": [".json", ".gz"], "type": "binary", "file_count": "multiple"}
+            self.upload = gr.UploadButton("Open traces", **files, **small, min_width=130, elem_id="tray-upload")
+            self.export = gr.Button("Export .zip", **small, min_width=130, visible=False, elem_id="tray-zip")
         self.problem = notice_box(elem_id="tray-problem")
         self.wanted = gr.State(())
         """Runs that an address names, until they are there."""
-        with gr.Row():
-            small: dict[str, Any] = {"variant": "secondary", "size": "sm", "visible": False}
-            self.fetching = StartStop(site, "tray-fetch", "tray-halt", _button(()), **small)
-            self.fetch = self.fetching.start
-        with gr.Row():
-            self.upload = gr.UploadButton(
-                "Open traces (.json, .json.gz)",
-                file_types=[".json", ".gz"],
-                type="binary",
-                file_count="multiple",
-                size="sm",
-                scale=0,
-                min_width=240,
-                elem_id="tray-upload",
-            )
-            zipping: dict[str, Any] = {"variant": "primary", "size": "sm", "scale": 0, "min_width": 220}
-            self.export = gr.Button("Export .zip: figures and data", **zipping, visible=False, elem_id="tray-zip")
         self.out = ZipDownload(site, "tray")
-        self.costs = data_table("Cost of the selected runs", elem_id="tray-costs")
         with gr.Tabs(overflow_behavior="wrap") as self.views:
-            with gr.Tab("Play", id=_PLAY):
-                self.viewer = trace_viewer("compare-viewer")
+            with gr.Tab("Workbench", id=_PLAY):
+                with gr.Row(elem_id="workbench"):
+                    self.viewer = trace_viewer("compare-viewer")
+                    self.bench = workbench_view("compare-viewer", elem_id="bench")
+                self.costs = data_table("Cost of the selected runs", elem_id="tray-costs")
             with gr.Tab("Figures") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
             with gr.Tab("Grid: prompts by settings", id=_GRID):
@@ -114,8 +105,8 @@ class ComparePage:
                 FigureView(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
             with gr.Tab("Certificate of an engine"):
                 CertificateView(site)
-        inputs = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
-        self.parts: list[Any] = [*inputs, *self.chooser.parts]
+        views = [self.viewer, self.bench, self.costs, self.export, *self.out.parts]
+        self.parts: list[Any] = [self.tray, self.set, self.box, self.problem, *views, *self.chooser.parts]
         """Components that `show` updates."""
         self.opens: list[Any] = [self.on, self.wanted, self.fetch, self.views, self.grid.prompts, self.grid.seeds]
         """Components that `named` updates."""
@@ -123,15 +114,16 @@ class ComparePage:
 
     def _connect(self) -> None:
         """Connect events: current runs are added to the selection, and the selection becomes the current runs."""
-        self.inputs: set[Any] = {self.tray, self.on, self.wanted, self.site.shown, *self.chooser.inputs}
+        self.inputs: set[Any] = {self.tray, self.on, self.wanted, self.saved, self.site.shown, *self.chooser.inputs}
         changes = [self.site.shown, *self.parts]
-        self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **IN_TURN)
+        self.site.shown.change(self.take, {self.site.shown, self.tray, self.saved}, [self.tray, self.box], **IN_TURN)
+        self.box.restored(self.restore, self.inputs, [self.saved, self.fetch, *changes], **IN_TURN)
         self.box.choose(self.choose, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
         self.box.dropped(self.drop, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
         self.viewer.clocked(self.update_clock, {self.set}, [self.on, self.problem, self.costs], **IN_TURN)
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *changes], **IN_TURN)
-        shows = [self.wanted, self.fetch, *changes]
-        self.fetching.connect("run", self.decode, {self.wanted, *self.inputs}, shows, self.problem)
+        shows = [self.wanted, self.saved, self.fetch, *changes]
+        self.fetching.connect("run", self.decode, self.inputs, shows, self.problem)
         self.out.save_after(self.export.click(self.zip, {self.set, self.on}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **IN_TURN)
         row = {self.grid.stored_runs, self.grid.wide, *self.inputs}
@@ -192,7 +184,8 @@ class ComparePage:
         source = _SOURCES.get(runs.origin)
         if source is None or not all(path.exists() for path in runs.paths):
             return {self.tray: gr.skip()}
-        return {self.tray: values[self.tray].with_run(entries_of(runs.paths, source))}  # type: ignore[arg-type]
+        tray = values[self.tray].with_run(entries_of(runs.paths, source))  # type: ignore[arg-type]
+        return {self.tray: tray, self.box: self._listed(tray, values)}
 
     def show(self, values: Update, request: gr.Request) -> Update:
         """Show the selection; before the first selection, the runs that the page shows."""
@@ -213,10 +206,47 @@ class ComparePage:
         chosen = tuple(known[one] for one in wanted if one in known and known[one].path.exists())
         missing = "A run that was selected is no longer here: run it or open its file again."
         if wrong := missing if len(chosen) < len(wanted) else comparison_error(chosen):
-            box = chips(self.recorded, tray, wanted)
+            box = self._listed(tray, values, asked=wanted)
             return {self.box: box, self.problem: notice("error", wrong, "Not selected.")}
         update = self._show_selection(RunSelection(tray.added, chosen), values, request)
-        return update | {self.box: chips(self.recorded, update[self.tray], wanted)}
+        return update | {self.box: self._listed(update[self.tray], values, asked=wanted)}
+
+    def restore(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
+        """Show a project that the browser kept, or that was imported; a wrong one leaves the runs as they are."""
+        tray: RunSelection = RunSelection() if event.afresh is True else values[self.tray]
+        try:
+            project = read_project(event.project)
+        except ConfigError as error:
+            box = self._listed(values[self.tray], values, project="")
+            return {self.box: box, self.problem: notice("error", str(error), "Not opened.")}
+        by_name = {entry.address: entry for entry in self._by_id.values()}
+        visitor, saved = self.site.visitor(request), list[str]()
+        chosen: dict[int, SelectableRun] = {}
+        for each in project.runs:
+            if isinstance(each.run, RunRequest):
+                link = run_link(each.run, compared=True)
+                saved += [] if any(entry.address == link for entry in tray.added) else [link]
+                continue
+            entry = by_name.get(each.run) if isinstance(each.run, str) else None
+            if not isinstance(each.run, str):
+                (entry,) = entries_of(visitor.keep([each.run], "the file you opened").paths, "opened")
+                tray = RunSelection((*(one for one in tray.added if one.id != entry.id), entry), tray.chosen)
+            if entry and each.chosen:
+                chosen[each.chosen] = entry
+        by_id = {entry.id: entry for entry in (*tray.chosen, *(chosen[number] for number in sorted(chosen)))}
+        alike = [] if comparison_error([*by_id.values()]) else [*by_id.values()]
+        values = values | {self.saved: tuple(saved)}
+        return {
+            **self._show(RunSelection(tray.added, tuple(alike)), values, request),
+            self.box: self._listed(RunSelection(tray.added, tuple(alike)), values, project=project.name),
+            self.saved: tuple(saved),
+            self.fetch: gr.update(value=_decode_saved(saved), visible=bool(saved)),
+        }
+
+    def _listed(self, tray: RunSelection, values: Update, **more: Any) -> Update:
+        """Return the value of the list of runs, with what the browser keeps; `more` is what it answers."""
+        shown = listed(self.recorded, tray, more.get("asked"))
+        return {**shown, "runs": saved_runs(tray, values[self.saved]), "project": more.get("project")}
 
     def update_clock(self, values: Update, event: gr.EventData) -> Update:
         """The player's clock is computed for some hardware, or not any more: so are columns of the table."""
@@ -250,6 +280,8 @@ class ComparePage:
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Tick the recordings that an address names, and decode its other runs again; Stop keeps what is there."""
         visitor, tray, wanted = self.site.visitor(request), values[self.tray], values[self.wanted]
+        if not wanted:
+            wanted = tuple(run for link in values[self.saved] for run in linked_runs(link))
         by_name = {entry.address: entry for entry in self._by_id.values()}
         runs, new_runs = [run for run in wanted if isinstance(run, RunRequest)], list[SelectableRun]()
         for now in run_here(selected_experiment(runs), MemoryStore(), visitor.stopped) if runs else ():
@@ -259,16 +291,21 @@ class ComparePage:
         left = runs[len(new_runs) :]
         decoded = iter(new_runs)
         entries = [next(decoded, None) if isinstance(run, RunRequest) else by_name.get(run) for run in wanted]
-        chosen = [*tray.chosen, *filter(None, entries)]
-        alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)
-        files = wanted.count(FILE)
+        chosen = [*{entry.id: entry for entry in (*tray.chosen, *filter(None, entries))}.values()]
+        alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)[:MAX_SELECTED]
+        files = max(0, wanted.count(FILE) - sum(entry.source == "opened" for entry in tray.added))
         stopped = _STOPPED.format(len(left), len(runs)) if left else ""
         words = stopped or (_FILES.format(files) if files else comparison_error(chosen))
         wanted = (*left, *[FILE] * files) if left else ()
+        found = {entry.address for entry in new_runs}
+        saved = tuple(link for link in values[self.saved] if link not in found)
+        values = values | {self.saved: saved}
+        label = _button(wanted) if wanted or not saved else _decode_saved(saved)
         yield {
             **self._show_selection(RunSelection(tray.with_run(new_runs).added, alike), values, request),
             self.wanted: wanted,
-            self.fetch: gr.update(value=_button(wanted), visible=bool(wanted)),
+            self.saved: saved,
+            self.fetch: gr.update(value=label, visible=bool(wanted or saved)),
             **({self.problem: notice("info", words)} if words else {}),
         }
 
@@ -307,14 +344,20 @@ class ComparePage:
         return {
             self.tray: tray,
             self.set: drawn,
-            self.box: chips(self.recorded, tray),
+            self.box: self._listed(tray, values),
             self.problem: notice("info", words) if words else {},
             self.viewer: gr.update(value=comparison_message(traces, runs.paths, values[self.on]), visible=bool(traces)),
+            self.bench: runs_message(traces),
             self.costs: comparison_table(traces, parse_machine(values[self.on])),
             self.export: gr.update(visible=bool(traces)),
             **self.out.cleared(),
             **self.chooser.offer(drawn.traces(), values, request),
         }
+
+
+def _decode_saved(links: Sequence[str]) -> str:
+    """Return the label of the button that decodes the runs of a project."""
+    return f"Decode {counted(len(links), 'run')} of this project"
 
 
 def _button(runs: Sequence[str | RunRequest]) -> str:

@@ -19,7 +19,8 @@ from draftscope.certificates.sources import Drawn, FunctionSource, Source, serve
 from draftscope.engines.runtime.environment import environment
 from draftscope.engines.testing.chi_square import CELLS, HIGHEST, misfit
 from draftscope.engines.testing.power import sampled_variation
-from draftscope.servers.client import ServerClient
+from draftscope.servers.client import ServerClient, ServerError
+from draftscope.traces import limits
 from draftscope.traces.files import write_atomic
 
 CERTIFIED, BIASED, UNDECIDED, REFUSED = "certified", "biased", "undecided", "refused"
@@ -110,9 +111,10 @@ def certify(
             size = min(_FIRST if not judge.texts else _BATCH, wanted - judge.texts)
             try:
                 judge.take(range(seed + judge.texts, seed + judge.texts + size))
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, ServerError) as error:
                 if not judge.texts:
                     raise
+                judge.ended = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).rstrip(".")
                 break
             bar.update(size * LENGTH)
     return judge.certificate()
@@ -127,6 +129,8 @@ class _Judge:
         self._rows: list[tuple[tuple[int, ...], Float[np.ndarray, "N V"]]] = []
         self._drafted = self._accepted = self._forbidden = 0
         self._prompts: list[str] = []
+        self.ended = ""
+        """Why it ended before all tokens were drawn; empty if it did not."""
 
     @property
     def texts(self) -> int:
@@ -222,6 +226,8 @@ class _Judge:
         fits = self._bettor.fits()
         variation = max(FLOOR, sampled_variation(p.shape[0] * LENGTH, CELLS, HIGHEST))
         verdict, reason = self._verdict(score, fits, variation)
+        if self.ended:
+            reason = f"{reason.rstrip('.')}; ended early: {self.ended}."[: limits.NAME_CHARACTERS]
         counts = self._source.counts
         ids = np.array(texts)
         created = datetime.now(UTC).isoformat(timespec="seconds")

@@ -206,7 +206,8 @@ class OpenAISource:
             try:
                 texts.append(to_ids("".join(str(answer["choices"][0]["text"]).split())))
             except (KeyError, IndexError, TypeError):
-                raise ServerError(f"{self.client.url}/v1/completions: gives no choices[0].text.") from None
+                problem = "gives no choices[0].text; use a server that has OpenAI's routes"
+                raise ServerError(f"{self.client.url}/v1/completions: {problem}.") from None
         drafted, accepted = (now - then for now, then in zip(self._counters(), before, strict=True))
         return Drawn(texts, drafted, accepted)
 

@@ -23,6 +23,14 @@ def diff(
         list[str] | None, Option(metavar="NAME=VALUE", help="A field of A's requests, or an argument of generate.")
     ] = None,
     set_b: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="As --set-a, for B.")] = None,
+    score_with: Annotated[
+        str | None,
+        Option(
+            metavar="MODEL",
+            help="Folder, GGUF file or id of the model that both run: scores splits where an engine gave no "
+            "log-probabilities.",
+        ),
+    ] = None,
     output: Annotated[
         list[str] | None,
         Option("-o", "--output", metavar="FILE", help="Ends in .json, or in .html for a page; may be repeated."),
@@ -40,7 +48,7 @@ def diff(
         check_path(path)
     texts = read_prompts(prompts)[:limit] if prompts else ()
     fields = {"fields_a": parse_variables(set_a, "--set-a") or {}, "fields_b": parse_variables(set_b, "--set-b") or {}}
-    found = compare(a, b, texts, length=length, **fields)
+    found = compare(a, b, texts, length=length, score_with=score_with, **fields)
     print(found)
     for path in output or ():
         with report_unwritable(path):

@@ -8,6 +8,7 @@ from typer import Argument, Option, Typer
 from draftscope.cli.errors import DONE, CommandError
 from draftscope.cli.options import (
     Chat,
+    Cluster,
     Device,
     Devices,
     Dtype,
@@ -62,6 +63,7 @@ def bench(
     output: Annotated[
         str | None, Option("-o", "--output", metavar="FILE", help="Write JSON, which the app opens under Choose.")
     ] = None,
+    cluster: Cluster = "",
 ) -> int:
     """Time your models or a running server on your prompts, with and without drafts.
 
@@ -90,7 +92,7 @@ def bench(
     from draftscope.experiments.prompt_files import read_prompts
 
     options: dict[str, Any] = {"device": device, "dtype": dtype, "chat": chat, "system": system}
-    options |= {"template": parse_variables(template)}
+    options |= {"template": parse_variables(template), "cluster": cluster or None}
     options = {name: value for name, value in options.items() if value is not None}
     options |= {"seed": seed, "progress": True, **parse_assignments(settings or [])}
     texts = read_prompts(prompts)[:limit]
@@ -114,22 +116,23 @@ def run(
         int | None, Option(metavar="N", help="Use the first N problems; default: the number in the file.")
     ] = None,
     device: Device = "",
-    cluster: Annotated[
-        str, Option(metavar="ADDRESS", help="Dask scheduler whose workers run it, such as tcp://HOST:8786.")
-    ] = "",
+    cluster: Cluster = "",
 ) -> int:
     """Run all configurations of a file.
 
     The same command resumes an interrupted experiment. Bundled problems need a checkout.
     """
+    from draftscope.experiments import Cluster as Workers
     from draftscope.experiments import Processes
     from draftscope.experiments.grid_file import run_grid_file
 
+    if cluster and jobs is not None:
+        raise CommandError("--jobs: is for this machine; leave it out with a cluster.")
     with output_file(output, ".jsonl") as path:
         return run_grid_file(
             file,
             path,
-            executor=Processes(-1 if jobs is None else jobs, batch, cluster),
+            executor=Workers(cluster, batch) if cluster else Processes(-1 if jobs is None else jobs, batch),
             num_problems=problems,
             device=device or None,
             summary=sys.stderr if output == STANDARD else sys.stdout,

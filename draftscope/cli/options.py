@@ -103,6 +103,14 @@ Template = Annotated[
     list[str] | None,
     Option("--template", metavar="NAME=VALUE", help="A variable of the chat template, such as enable_thinking=false."),
 ]
+Cluster = Annotated[
+    str,
+    Option(
+        metavar="ADDRESS",
+        envvar="DRAFTSCOPE_CLUSTER",
+        help="Dask scheduler whose workers run it, such as tcp://HOST:8786.",
+    ),
+]
 Device = Annotated[str, Option(metavar="DEVICE", help=f"{_DEVICES}.", show_default=False)]
 Devices = Annotated[
     str | None, Option(metavar="DEVICE", help=f"{_DEVICES}; a large language model takes several: cuda:0,cuda:1.")

@@ -7,10 +7,12 @@ with all arms alternately; the first arm changes from prompt to prompt.
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from statistics import quantiles
 from typing import Any, Final, cast
@@ -34,8 +36,9 @@ from draftscope.engines.runtime.driver import Job
 from draftscope.engines.runtime.environment import environment
 from draftscope.engines.runtime.run_request import CHAT_FIELDS, RunRequest
 from draftscope.engines.settings import ConfigError, config_values, from_transformers, make_config
+from draftscope.experiments.cluster import connected, results
 from draftscope.experiments.definition import Arm, Experiment, ProblemSet, PromptLike
-from draftscope.experiments.executors import RunOutcome
+from draftscope.experiments.executors import RunOutcome, check_weights
 from draftscope.experiments.prompt_files import BenchPrompt, PromptEntry, parse_prompt, read_prompts
 from draftscope.experiments.run import check_runs, run_experiment
 from draftscope.experiments.stores import MemoryStore
@@ -207,11 +210,12 @@ def bench(
         repeats: Number of times that a prompt is timed with each arm.
         settings: `length`, `temperature`, `top_k` and `top_p`, by default greedy decoding; `seed`; `device`, `dtype`,
             and for objects `tokenizer`; `chat`, `system` and `template` as for `ds.run`; `progress=True` shows
-            progress on standard error.
+            progress on standard error; `cluster`, the address of a Dask scheduler, whose workers measure a prompt each.
 
     Raises:
         ValueError: For an invalid prompt, setting or model; the message has field, value and remedy.
         ModelError: If a model cannot be loaded.
+        SweepError: If the cluster is lost, or a worker cannot run this.
     """
     entries = read_prompts(prompts) if isinstance(prompts, str | os.PathLike) else prompts
     texts = [parse_prompt(entry, f"prompt {number}") for number, entry in enumerate(entries, 1)]
@@ -220,25 +224,79 @@ def bench(
     for field, smallest in (("repeats", repeats), ("gammas", min(gammas, default=0))):
         if smallest < 1:
             raise ConfigError(f"{field}: {smallest} is not allowed; use whole numbers from 1.")
-    progress, seed = settings.pop("progress", False), settings.pop("seed", 0)
+    progress, seed, cluster = (settings.pop(name, None) for name in ("progress", "seed", "cluster"))
     chat = {name: settings.pop(name) for name in CHAT_FIELDS if name in settings}
     if "messages" in chat:
         raise ConfigError("messages: are prompts of their own; give them in prompts.")
-    arms = _arms(target, draft, list(gammas), settings)
-    measuring = _Measuring(arms, {"seeds": (seed,), "repeats": repeats, "chat": chat, "local": True})
+    options = {"seeds": (seed or 0,), "repeats": repeats, "chat": chat, "local": True}
     total = sum(len(text.questions) or 1 for text in texts)
     quiet = {"mininterval": _REPORT_SECONDS, "ascii": True} if not sys.stderr.isatty() else {}
+    measuring = None if cluster else _Measuring(_arms(target, draft, list(gammas), settings), options)
     with tqdm(total=total, disable=not progress, unit="prompt", desc="bench", **quiet) as bar:
+        if measuring is None:
+            return _measure_on_cluster(cluster, (target, draft, list(gammas), settings, options), texts, bar)
         for number, text in enumerate(texts, 1):
             measuring.converse(text, number, bar.update)
     return measuring.result()
 
 
+def _measure_on_cluster(address: str, what: tuple[Any, ...], texts: Sequence[BenchPrompt], bar: Any) -> BenchResult:
+    """Have each prompt measured by one worker of a cluster, all arms alternately."""
+    try:
+        plan = json.dumps(what)
+    except TypeError:
+        raise ConfigError("cluster: workers load models themselves; give target and draft by name.") from None
+    lengths = [len(text.questions) or 1 for text in texts]
+    tasks = [(plan, text, number, sum(lengths[:number])) for number, text in enumerate(texts)]
+    parts: dict[int, BenchResult] = {}
+    with connected(address) as client:
+        for result in results(client, _measure_prompt, tasks, lambda: False):
+            if result is not None:
+                parts[result[0]] = result[1]
+                bar.update(lengths[result[0]])
+    return _joined([part for _, part in sorted(parts.items())], {"cluster": address})
+
+
+def _measure_prompt(plan: str, text: BenchPrompt, index: int, first: int) -> BenchResult:
+    """Measure one prompt in a worker, which keeps the models; `first` is the number of its first question."""
+    measuring = _Measuring(*_planned(plan), first)
+    measuring.converse(text, index + 1, int)
+    return measuring.result()
+
+
+@lru_cache(maxsize=1)
+def _planned(plan: str) -> tuple[tuple[Arm, ...], Mapping[str, Any]]:
+    *what, options = json.loads(plan)
+    return _arms(*what), options
+
+
+def _joined(parts: Sequence[BenchResult], about: Mapping[str, Any]) -> BenchResult:
+    """Return the results of several prompts as those of one run.
+
+    Raises:
+        SweepError: If the workers have different weights.
+    """
+    left_out = {label: reason for part in parts for label, reason in part.left_out.items()}
+    rows = [row for part in parts for row in part.rows if row.label not in left_out]
+    for row in rows:
+        check_weights(row.weights, rows[0].weights)
+    same = Counter[str]()
+    for part in parts:
+        same.update(part.same)
+    return BenchResult(
+        rows=tuple(rows),
+        same={label: count for label, count in same.items() if label not in left_out},
+        about={**parts[0].about, **about},
+        left_out=left_out,
+        categories={number: category for part in parts for number, category in part.categories.items()},
+    )
+
+
 class _Measuring:
     """Runs the arms on one prompt after the other, and leaves out those that cannot run."""
 
-    def __init__(self, arms: tuple[Arm, ...], options: Mapping[str, Any]) -> None:
-        self._arms, self._options = arms, options
+    def __init__(self, arms: tuple[Arm, ...], options: Mapping[str, Any], first: int = 0) -> None:
+        self._arms, self._options, self._first = arms, options, first
         self._outcomes: list[dict[str, RunOutcome]] = []
         """Outcomes of each question, by arm."""
         self._left_out: dict[str, str] = {}
@@ -263,7 +321,7 @@ class _Measuring:
 
     def _answer(self, prompt: PromptLike, category: str, talks: bool) -> str:
         """Answer one prompt, which `talks` as part of a conversation, and return the answer of ordinary decoding."""
-        options, first = self._options, len(self._outcomes)
+        options, first = self._options, self._first + len(self._outcomes)
         if talks and not self._arms[0].model.has_template and options["chat"].get("chat") is None:
             options, self._form = {**options, "chat": {**options["chat"], "chat": True}}, _CHATML
         problems = ProblemSet(prompts=(prompt,), first=first)

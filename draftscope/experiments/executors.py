@@ -5,8 +5,6 @@ An executor takes planned runs and yields their outcomes, in any order.
 
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from statistics import median
@@ -26,8 +24,6 @@ from draftscope.traces.schema import Step, Trace
 PROBE_PASSES: Final = 24
 PROBE_SECONDS: Final = 1.5
 """A run is probed for this many passes or seconds, whichever comes first, to estimate its duration."""
-CONNECT_SECONDS: Final = 10
-"""Time in which a scheduler has to answer."""
 MAX_ANSWER_CHARACTERS: Final = 100
 """Characters of an answer in a row."""
 
@@ -113,82 +109,38 @@ class Batched:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Processes of one thread, on this machine or on a Dask cluster. Models must be named by id."""
+    """Processes of one thread on this machine. Models must be named by id."""
 
     jobs: int = -1
-    """Number of processes on this machine; -1 for one per core."""
+    """Number of processes; -1 for one per core."""
     batch_size: int = 1
     """Problems that a process decodes in one batch; times are then shares of the batch."""
-    cluster: str = ""
-    """Address of a Dask scheduler, such as "tcp://HOST:8786", whose workers are used in place of this machine."""
 
     def __post_init__(self) -> None:
-        for name, value in (("jobs", abs(self.jobs)), ("batch", self.batch_size)):
-            if value < 1:
-                raise ConfigError(f"{name}: {value} is not allowed; use a whole number from 1.")
+        check_count("jobs", abs(self.jobs))
+        check_count("batch", self.batch_size)
 
     @property
     def about(self) -> Mapping[str, Any]:
         """Facts about the processes, for the line before the rows."""
         from joblib import effective_n_jobs
 
-        return {"cluster": self.cluster} if self.cluster else {"jobs": int(effective_n_jobs(self.jobs))}
+        return {"jobs": int(effective_n_jobs(self.jobs))}
 
     def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
         """Return None: how far processes slow each other down is not known."""
         return None
 
     def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
-        """Yield outcomes in the order in which they come.
+        """Yield outcomes in the order in which they come."""
+        from joblib import Parallel, delayed
 
-        Raises:
-            ConfigError: If no scheduler answers, or its workers cannot run this.
-            SweepError: If the scheduler is gone.
-        """
-        from joblib import Parallel, delayed, parallel_config
-
-        chunks: dict[tuple[int, int, int], list[PlannedRun]] = {}
-        for run in runs:
-            chunks.setdefault((run.order[0] // self.batch_size, *run.order[1:]), []).append(run)
-        tasks = [delayed(decode_chunk)(number, chunk) for number, chunk in enumerate(chunks.values())]
-        members = list(chunks.values())
-        with self._workers() as backend, parallel_config(**backend):
-            for number, rows in Parallel(batch_size=1, return_as="generator_unordered")(tasks):
-                for run, row in zip(members[number], rows, strict=True):
-                    yield RunOutcome(run=run, row=row)
-                if stop():
-                    return
-
-    @contextmanager
-    def _workers(self) -> Iterator[Mapping[str, Any]]:
-        """Connect to the cluster inside the context, if there is one; the value is the configuration of joblib."""
-        if not self.cluster:
-            yield {"backend": "loky", "n_jobs": self.jobs, "inner_max_num_threads": 1}
-            return
-        try:
-            from distributed import Client
-        except ImportError:
-            raise ConfigError("cluster: dask.distributed is not installed; pip install 'draftscope[cluster]'") from None
-        try:
-            client = Client(self.cluster, timeout=CONNECT_SECONDS, set_as_default=True)
-        except (OSError, ValueError) as error:
-            remedy = "start one with: dask scheduler"
-            raise ConfigError(f"cluster: no scheduler answers at {self.cluster!r} ({error}); {remedy}") from None
-        with client:
-            workers = client.scheduler_info(n_workers=-1)["workers"]
-            threads = {address: each["nthreads"] for address, each in workers.items()}
-            remedy = f"start workers with: dask worker {self.cluster} --nthreads 1"
-            if not threads:
-                raise ConfigError(f"cluster: {self.cluster} has no workers; {remedy}")
-            if shared := [address for address, count in threads.items() if count != 1]:
-                raise ConfigError(f"cluster: the worker {shared[0]} has {threads[shared[0]]} threads; {remedy}")
-            try:
-                yield {"backend": "dask"}
-            except (CancelledError, OSError) as error:  # OSError: its connection was closed
-                raise SweepError(
-                    f"cluster: the scheduler at {self.cluster} is gone ({type(error).__name__}); rows that were "
-                    "written stay, and the same command resumes"
-                ) from error
+        tasks = [delayed(decode_chunk)(chunk) for chunk in chunked(runs, self.batch_size)]
+        parallel = Parallel(self.jobs, "loky", return_as="generator_unordered", batch_size=1, inner_max_num_threads=1)
+        for outcomes in parallel(tasks):
+            yield from outcomes
+            if stop():
+                return
 
 
 EXECUTORS: Final[Mapping[str, Callable[[], Executor]]] = {
@@ -211,19 +163,36 @@ def estimate_seconds(job: Job) -> float:
     return seconds * len(final) / max(1, sum(final))
 
 
-def decode_chunk(number: int, runs: Sequence[PlannedRun]) -> tuple[int, list[ResultRow]]:
-    """Decode runs of one arm in one batch, in this process; return the number of the chunk and its rows."""
+def check_count(name: str, value: int) -> None:
+    """Raise ConfigError for a number below 1."""
+    if value < 1:
+        raise ConfigError(f"{name}: {value} is not allowed; use a whole number from 1.")
+
+
+def chunked(runs: Sequence[PlannedRun], size: int) -> list[list[PlannedRun]]:
+    """Return the runs of each arm and seed in chunks of `size` prompts."""
+    chunks: dict[tuple[int, int, int], list[PlannedRun]] = {}
+    for run in runs:
+        chunks.setdefault((run.order[0] // size, *run.order[1:]), []).append(run)
+    return list(chunks.values())
+
+
+def decode_chunk(runs: Sequence[PlannedRun], keep_traces: bool = False) -> list[RunOutcome]:
+    """Decode runs of one arm in one batch, in this process of one thread."""
     torch.set_num_threads(1)
     _warm_up(runs[0].request)
     jobs = [run.request.job() for run in runs]
-    rows = []
+    outcomes = []
     for run, job, sequence in zip(runs, jobs, decode(jobs, record=True), strict=True):
+        if keep_traces:
+            outcomes.append(_outcome(run, job, make_trace(job, sequence), len(runs)))
+            continue
         tokens, ends = sequence.result[0].tolist(), job.task.eos_token_ids
         count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
         seconds = sum(step.call.milliseconds.total / step.call.batch for step in sequence.steps) / 1000
         counts = {"tokens": count, "seconds": round(seconds, 6), "batch": len(runs)}
-        rows.append(make_row(run, job, sequence.steps, tokens, counts))
-    return number, rows
+        outcomes.append(RunOutcome(run=run, row=make_row(run, job, sequence.steps, tokens, counts)))
+    return outcomes
 
 
 def make_row(
@@ -263,6 +232,16 @@ def make_row(
             **counts,
         },
     )
+
+
+def check_weights(found: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    """Raise SweepError if a worker has other weights than this machine."""
+    for model, weights in found.items():
+        if expected.get(model, weights) != weights:
+            raise SweepError(
+                f"{model}: a worker has other weights than this machine; give it the same version of Draftscope and of "
+                "the model, then run the same command again"
+            )
 
 
 def weights_of(job: Job) -> dict[str, str]:

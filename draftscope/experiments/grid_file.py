@@ -12,6 +12,7 @@ from transformers.utils import logging
 from draftscope.analysis.groups import gathered
 from draftscope.cli.errors import DONE, INTERRUPTED, NOT_WRITTEN
 from draftscope.engines.settings import ConfigError
+from draftscope.experiments.cluster import Cluster
 from draftscope.experiments.definition import Experiment
 from draftscope.experiments.executors import Processes
 from draftscope.experiments.problems import bundled_problems, problems_of
@@ -26,7 +27,7 @@ def run_grid_file(
     path: str,
     output: Path,
     *,
-    executor: Processes,
+    executor: Processes | Cluster,
     num_problems: int | None = None,
     device: str | None = None,
     summary: TextIO = sys.stdout,
@@ -36,7 +37,7 @@ def run_grid_file(
     Args:
         path: JSON or TOML file as docs/benchmarks.md describes it; "-" is standard input.
         output: File for the results, .jsonl or .jsonl.gz. Progress goes to standard error.
-        executor: Number of processes, and of problems in a batch.
+        executor: Processes of this machine, or a cluster.
         num_problems: Use the first problems, in place of the number in the file.
         device: Device of the models; None for the best available.
         summary: Where a line per arm is written at the end.
@@ -49,8 +50,8 @@ def run_grid_file(
         SweepError: If the output cannot be resumed.
         ModelError: If a model cannot be loaded.
     """
-    if find_spec("joblib") is None:
-        raise ConfigError("joblib: is not installed; pip install -r requirements-dev.txt")
+    if isinstance(executor, Processes) and find_spec("joblib") is None:
+        raise ConfigError("joblib: is not installed; pip install joblib")
     logging.disable_progress_bar()  # of loading weights
     experiment = replace(Experiment.read(path), device=device)
     if num_problems is not None:
@@ -65,7 +66,7 @@ def run_grid_file(
     return code
 
 
-def _run(experiment: Experiment, store: JsonlStore, executor: Processes) -> int:
+def _run(experiment: Experiment, store: JsonlStore, executor: Processes | Cluster) -> int:
     messages = run_experiment(experiment, store=store, executor=executor)
     left = (first := next(messages)).num_runs - first.num_done
     sys.stderr.write(f"{left} runs to go, {len(store.rows)} are there already\n")

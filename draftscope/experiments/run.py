@@ -2,16 +2,15 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from draftscope.analysis.results import SweepError
 from draftscope.analysis.tables import counted, duration
 from draftscope.engines.runtime.driver import open_session
 from draftscope.engines.settings import ConfigError, format_value
 from draftscope.experiments.definition import Experiment, PlannedRun
-from draftscope.experiments.executors import EXECUTORS, Executor, RunOutcome, weights_of
+from draftscope.experiments.executors import EXECUTORS, Executor, RunOutcome, check_weights, weights_of
 from draftscope.experiments.stores import ResultStore
 
 REPORT_SECONDS: Final = 0.4
@@ -85,7 +84,7 @@ def run_experiment(
     try:
         for outcome in schedule.execute(todo, limit):
             if outcome is not None:
-                _check_weights(outcome, weights)
+                check_weights(outcome.row.weights, weights)
                 store.add(outcome)
                 clock.count_run()
                 yield clock.progress(outcome)
@@ -124,16 +123,6 @@ def check_runs(runs: Sequence[PlannedRun]) -> dict[str, str]:
             prompt = f", prompt {format_value(run.request.prompt)}" if run.request.prompt else ""
             raise ConfigError(f"{error} ({run.arm.label}{prompt})") from error
     return weights
-
-
-def _check_weights(outcome: RunOutcome, weights: Mapping[str, str]) -> None:
-    """Refuse a row that another process decoded with other weights."""
-    for model, digest in outcome.row.weights.items():
-        if weights.get(model, digest) != digest:
-            raise SweepError(
-                f"{model}: a worker has other weights than this machine; give it the same version of Draftscope and of "
-                "the model, then run the same command again"
-            )
 
 
 def _check_limit(experiment: Experiment, seconds: float, max_seconds: float) -> None:

@@ -7,6 +7,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from draftscope.servers.client import ServerClient, ServerError
 from draftscope.serving_formats import first_choice, get, text_of
+from draftscope.serving_sums import request_sums
+from draftscope.traces.schema import Sums
 
 Route: TypeAlias = Literal["chat", "completions", "native"]
 PATHS: Final[Mapping[Route, str]] = {
@@ -44,6 +46,8 @@ class Answer:
     drafted: int | None = None
     """Drafts, where the engine reports them per request."""
     accepted: int | None = None
+    sums: Sums | None = None
+    """Counts of the engine for this request, by position if it has them."""
     positions: tuple[TokenAt, ...] = ()
     """The tokens one by one, as far as the engine tells them apart."""
 
@@ -74,6 +78,8 @@ class Target:
             body["stream_options"] = {"include_usage": True}
         if self.kind == "llamacpp":
             body["cache_prompt"] = False
+        if self.kind == "sglang":
+            body["return_spec_tokens_details"] = True
         return body | dict(self.extra)
 
 
@@ -94,34 +100,42 @@ def send_request(
             times.append(clock() - began)
     if not events:
         raise ServerError(f"{target.client.url}{path}: streams nothing; use an engine that streams its answers.")
-    usage = _last(events, "usage") or {}
-    timings = _last(events, "timings") or {}
-    meta = _last(events, "meta_info") or get(first_choice(events[-1]), "meta_info") or {}
-    tokens = get(usage, "completion_tokens") or get(timings, "predicted_n") or len(parts)
-    drafted, accepted = get(timings, "draft_n"), get(timings, "draft_n_accepted")
-    if timings and drafted is None:
-        drafted = accepted = 0
-    if drafted is None:
-        drafted = get(meta, "spec_num_proposed_drafts") or get(meta, "spec_draft_token_num")
-        accepted = get(meta, "spec_num_correct_drafts") or get(meta, "spec_accept_token_num")
+    ends = times[-1] if times else clock() - began
+    try:
+        return _answer(events, parts, first=times[0] if times else ends, ends=ends)
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:  # texts for numbers, for instance
+        what = " ".join(str(error).split())[:100]
+        raise ServerError(
+            f"{target.client.url}{path}: answers in a form that is not known ({what}); {_ENGINES}."
+        ) from None
+
+
+_ENGINES: Final = "use a release of vLLM, SGLang or llama.cpp, or another server that has OpenAI's routes"
+
+
+def _answer(events: Sequence[Any], parts: Sequence[str], *, first: float, ends: float) -> Answer:
+    """The answer in the events of a stream."""
+    usage, timings = _last(events, "usage") or {}, _last(events, "timings") or {}
+    sums = request_sums(events)
     return Answer(
         text="".join(parts),
-        tokens=int(tokens),
+        tokens=int(get(usage, "completion_tokens") or get(timings, "predicted_n") or len(parts)),
         prompt_tokens=get(usage, "prompt_tokens") or get(timings, "prompt_n"),
-        first_seconds=times[0] if times else clock() - began,
-        seconds=times[-1] if times else clock() - began,
+        first_seconds=first,
+        seconds=ends,
         chunks=len(parts),
         finish=str(_finish(events))[:100],
-        drafted=drafted,
-        accepted=accepted,
+        drafted=sums.drafts if sums else None,
+        accepted=sums.accepted if sums else None,
+        sums=sums,
         positions=tuple(token for event in events for token in _positions(event)),
     )
 
 
 def _text(event: Any) -> str:
-    """Text of an event, reasoning included."""
+    """Text of an event; reasoning is included, which vLLM calls `reasoning` and others `reasoning_content`."""
     part = get(first_choice(event), "delta")
-    return text_of(event) or str(get(part, "reasoning_content") or "")
+    return text_of(event) or str(get(part, "reasoning_content") or get(part, "reasoning") or "")
 
 
 def _last(events: Sequence[Any], name: str) -> Any:

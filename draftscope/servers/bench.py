@@ -187,6 +187,8 @@ class _Measuring:
                         )
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+            if failures >= MAX_FAILURES and (left := sum(1 for _ in waiting)):
+                result.failed.append(f"{label}: {left} prompts were left out after {failures} failures in a row.")
             spent = time.perf_counter() - began
             result.phase_seconds[label] = result.phase_seconds.get(label, 0.0) + spent
         self._count(label, before)

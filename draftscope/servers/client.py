@@ -24,12 +24,13 @@ MAX_BYTES: Final = 64 * 2**20
 _MAX_WORDS: Final = 200
 """Characters of a server's message that are shown."""
 _STATUS: Final = {
-    401: f"refuses access (401); put the key into {KEY_VARIABLE}",
-    403: f"refuses access (403); put the key into {KEY_VARIABLE}",
-    404: "has no such route (404); give the address of the engine itself",
-    405: "has no such route (405); give the address of the engine itself",
-    429: "limits requests (429); lower the concurrency, or wait",
+    401: ("refuses access", f"put the key into {KEY_VARIABLE}"),
+    403: ("refuses access", f"put the key into {KEY_VARIABLE}"),
+    404: ("has no such route or model", "give the address of the engine itself, or choose another route"),
+    405: ("has no such route", "give the address of the engine itself, or choose another route"),
+    429: ("limits requests", "lower the concurrency, or wait"),
 }
+"""Meaning of a status, and the remedy."""
 
 
 class ServerError(ValueError):
@@ -101,7 +102,7 @@ class ServerClient:
             return None
         event = self._json(path, content)
         if isinstance(event, dict) and event.get("error"):
-            raise ServerError(f"{self.url}{path}: ends with an error{_words(event)}.")
+            raise ServerError(f"{self.url}{path}: ends with an error{_words(event)}; look at its log.")
         return event
 
     def _content(self, method: str, path: str, body: Mapping[str, Any] | None) -> Iterator[bytes]:
@@ -154,8 +155,6 @@ class ServerClient:
         if answer.is_redirect:
             target = format_value(printable(answer.headers.get("location", "")))
             return f"{self.url}{path}: redirects to {target}, which is not followed; give that address yourself."
-        if code in _STATUS:
-            return f"{self.url}{path}: {_STATUS[code]}."
         text = b""
         for part in answer.iter_bytes():
             text += part
@@ -165,7 +164,8 @@ class ServerClient:
             words = _words(json.loads(text))
         except (ValueError, RecursionError):
             words = ""
-        return f"{self.url}{path}: answers with the status {code}{words}; look at its log."
+        what, remedy = _STATUS.get(code, ("answers with an error", "look at its log"))
+        return f"{self.url}{path}: {what} ({code}{words}); {remedy}."
 
     def _json(self, path: str, content: bytes) -> Any:
         try:
@@ -180,9 +180,15 @@ _FORM: Final = "a form such as http://127.0.0.1:8080"
 
 
 def _words(event: Any) -> str:
-    """The message of an error as part of a sentence, short and without control characters; empty if there is none."""
-    error = event.get("error") if isinstance(event, dict) else None
-    message = error.get("message") if isinstance(error, dict) else error
-    if not isinstance(message, str):
+    """The message of an error as the end of a clause, short and without control characters; empty if there is none.
+
+    It is `error.message`, or `error`; in SGLang's answers `message`, in those of FastAPI's checks `detail`.
+    """
+    found = event if isinstance(event, dict) else {}
+    error = found.get("error")
+    message = error.get("message") if isinstance(error, dict) else error or found.get("message") or found.get("detail")
+    if isinstance(message, list) and message and isinstance(message[0], dict):
+        message = message[0].get("msg")
+    if not isinstance(message, str) or not message.strip():
         return ""
-    return f" ({' '.join(printable(message[:_MAX_WORDS]).split()).rstrip('.')})"
+    return f": {' '.join(printable(message[:_MAX_WORDS]).split()).rstrip('.')}"

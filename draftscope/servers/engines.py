@@ -4,7 +4,7 @@ from typing import Final
 
 from draftscope.servers.client import ServerClient, ServerError
 
-METRICS: Final = {"llamacpp": "llamacpp", "vllm": "vllm"}
+METRICS: Final = {"llamacpp": "llamacpp", "vllm": "vllm", "sglang": "sglang"}
 """Engines whose `/metrics` count drafts, and the prefix of the names."""
 
 

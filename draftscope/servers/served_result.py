@@ -14,6 +14,7 @@ from draftscope.servers.answers import Answer
 from draftscope.trace import Trace
 from draftscope.traces.files import write_atomic
 from draftscope.traces.schema import Sums
+from draftscope.traces.stats import add_sums
 from draftscope.visualizers.tables import as_latex, as_markdown
 
 ORDINARY, SERVER = "ordinary", "server"
@@ -55,10 +56,21 @@ class ServedResult:
         return [label for label in (ORDINARY, SERVER) if any(one.server == label for one in self.measured)]
 
     @property
+    def counted(self) -> dict[str, Sums]:
+        """Counts of each server over all its requests, else those in its answers."""
+        found = {}
+        for label in self.servers:
+            parts = [one.answer.sums for one in self.measured if one.server == label]
+            known = [sums for sums in parts if sums is not None and sums.drafts]
+            if sums := self.sums.get(label) or (add_sums(known) if known else None):
+                found[label] = sums
+        return found
+
+    @property
     def traces(self) -> tuple[Trace, ...]:
         """Traces of sums, one for each server that counts drafts, for `ds.figure("by-place", ...)`."""
         found = []
-        for label, sums in self.sums.items():
+        for label, sums in self.counted.items():
             about = self.about["servers"][label]
             note = "Counters of all requests of a measurement, warm-up left out."
             builder = TraceBuilder(about["kind"] or "server", about["model"] or "unknown", note=note)
@@ -115,7 +127,7 @@ class ServedResult:
         counted = [answer for answer in answers if answer.accepted is not None and answer.drafted is not None]
         tokens, drafted = sum(one.tokens for one in counted), sum(one.drafted or 0 for one in counted)
         accepted = sum(one.accepted or 0 for one in counted)
-        sums = self.sums.get(label)
+        sums = self.counted.get(label)
         per_pass = tokens / (tokens - accepted) if tokens > accepted else None
         if not counted and sums and len(chosen) == len(self.measured):
             per_pass, drafted, accepted = sums.tokens / sums.forwards, sums.drafts, sums.accepted
@@ -198,10 +210,11 @@ class ServedResult:
             parts.append(as_markdown(["Times as fast", *names], cells))
         if (found := self.suggestion) is not None:
             parts.append(_advice(found))
-        if self.sums.get(ORDINARY) and self.sums[ORDINARY].drafts:
+        if (ordinary := self.counted.get(ORDINARY)) and ordinary.drafts:
             parts.append("The baseline drafted as well; compare with a server without drafts.\n")
         counts = {problem: self.failed.count(problem) for problem in dict.fromkeys(self.failed)}
-        parts += [f"Failed, {count} times: {problem}\n" for problem, count in counts.items()]
+        for problem, count in counts.items():
+            parts.append(f"Failed{f', {count} times' if count > 1 else ''}: {problem}\n")
         if self.interrupted:
             parts.append("Interrupted; the rows are those that came.\n")
         return "\n".join(parts)
@@ -226,7 +239,8 @@ class ServedResult:
             "failed": self.failed,
             "suggestion": self.suggestion,
         }
-        known |= {"sums": {label: asdict(sums) for label, sums in self.sums.items()}, "interrupted": self.interrupted}
+        known |= {"sums": {label: asdict(sums) for label, sums in self.counted.items()}}
+        known |= {"interrupted": self.interrupted}
         content = known | {"table": self.table(), "rows": [asdict(row) for row in self.rows], "requests": requests}
         write_atomic(Path(path), f"{json.dumps(content, indent=1)}\n".encode())
 

@@ -2,24 +2,26 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from support import chat_folder
 
 from draftscope.cli.main import main
+from draftscope.experiments import executors
 from draftscope.traces.files import ROOT
 
 pytest.importorskip("distributed", reason="dask.distributed is not installed: pip install -r requirements-dev.txt")
 pytestmark = pytest.mark.slow
 
 SECONDS = 120
-SCHEDULER = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
 GRID = {
     "model": "toy-raster",
     "seeds": list(range(8)),
@@ -38,9 +40,9 @@ def wait_until(holds: Callable[[], object]) -> None:
 
 
 @contextmanager
-def process(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+def process(command: Sequence[str], **variables: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process in a group of its own, with what it starts; all of it ends with the context."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **variables}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, start_new_session=True
     ) as started:
@@ -59,27 +61,43 @@ def kill(started: subprocess.Popen[bytes]) -> None:
 class Cluster:
     """A scheduler and its workers."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, host: str = "127.0.0.1") -> None:
         self._stack, file = stack, folder / "scheduler.json"
-        command = [*SCHEDULER, "--no-dashboard", "--scheduler-file", str(file)]
-        self.scheduler = stack.enter_context(process(*command))
+        options = ["--host", host, "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+        command = [sys.executable, "-m", "distributed.cli.dask_scheduler", *options]
+        self.scheduler = stack.enter_context(process(command))
         wait_until(lambda: file.exists() and file.read_text().strip().endswith("}"))
         self.address = json.loads(file.read_text())["address"]
         self.workers: list[subprocess.Popen[bytes]] = []
 
-    def add_worker(self, threads: int = 1) -> None:
+    def add_worker(self, *, inside: Sequence[str] = (), threads: int = 1, **variables: str) -> None:
+        """Start a worker, by the command `inside` if there is one, with environment variables."""
         from distributed import Client
 
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--no-dashboard"]
-        self.workers.append(self._stack.enter_context(process(*command, "--nthreads", str(threads))))
-        with Client(self.address) as client:
+        command = [*inside, sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--no-dashboard"]
+        started = self._stack.enter_context(process([*command, "--nthreads", str(threads)], **variables))
+        self.workers.append(started)
+        with Client(self.address, set_as_default=False) as client:
             client.wait_for_workers(len(self.workers), timeout=SECONDS)
+
+    def warm(self) -> dict[str, bool]:
+        """Whether each worker has decoded, by its address."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            decoded: dict[str, bool] = client.run(lambda: bool(executors._WARM))
+        return decoded
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def stack() -> Iterator[ExitStack]:
     with ExitStack() as stack:
-        yield Cluster(tmp_path, stack)
+        yield stack
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, stack: ExitStack) -> Cluster:
+    return Cluster(tmp_path, stack)
 
 
 @pytest.fixture
@@ -94,45 +112,118 @@ def keys(path: Path) -> list[str]:
     return [row["key"] for row in map(json.loads, lines) if "key" in row]
 
 
+def arguments(grid: Path, output: Path, cluster: Cluster) -> list[str]:
+    return ["experiment", "run", str(grid), "-o", str(output), "--cluster", cluster.address]
+
+
 def run(grid: Path, output: Path, cluster: Cluster) -> list[str]:
-    command = ["experiment", "run", str(grid), "-o", str(output), "--cluster", cluster.address]
-    return [sys.executable, "-m", "draftscope", *command]
+    return [sys.executable, "-m", "draftscope", *arguments(grid, output, cluster)]
 
 
-def test_a_killed_worker_or_scheduler_loses_and_doubles_no_row(
-    cluster: Cluster, grid: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_killed_worker_client_or_scheduler_loses_and_doubles_no_row(
+    cluster: Cluster, grid: Path, tmp_path: Path
 ) -> None:
-    cluster.add_worker()
-    cluster.add_worker()
     rows = tmp_path / "rows.jsonl"
-    with process(*run(grid, rows, cluster)) as running:
+    cluster.add_worker()
+    cluster.add_worker()
+    with process(run(grid, rows, cluster)) as running:
         wait_until(lambda: len(keys(rows)) >= 3)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(SECONDS) == 130
+    stopped = len(keys(rows))
+    assert 3 <= stopped < 24
+
+    with process(run(grid, rows, cluster)) as running:
+        wait_until(lambda: len(keys(rows)) >= stopped + 3)
         kill(cluster.workers.pop())
         assert running.wait(SECONDS) == 0
     assert len(keys(rows)) == len(set(keys(rows))) == 24
+    assert list(cluster.warm().values()) == [True]
 
     part = tmp_path / "part.jsonl"
-    grid.write_text(json.dumps({**GRID, "seeds": list(range(40))}))
-    with process(*run(grid, part, cluster)) as running:
-        wait_until(lambda: keys(part))
+    cluster.add_worker()
+    grid.write_text(json.dumps({**GRID, "seeds": list(range(16))}))
+    with process(run(grid, part, cluster)) as running:
+        wait_until(lambda: len(keys(part)) >= 3)
         kill(cluster.scheduler)
-        ended = running.wait(SECONDS)  # it decodes the rest itself, or reports the loss and stops
-        assert running.stderr is not None and (ended == 0 or b"cluster: the scheduler at" in running.stderr.read())
+        assert running.wait(SECONDS) == 2
+        assert running.stderr is not None
+        *progress, message = running.stderr.read().decode().splitlines()
+    assert message == (
+        f"draftscope experiment run: cluster: the scheduler at {cluster.address} is gone; start it and its "
+        "workers, then run the same again, which repeats no run whose row is in a file"
+    )
+    assert not any("Traceback" in line for line in progress)
+    assert 3 <= len(keys(part)) < 48
     assert main(["experiment", "run", str(grid), "-o", str(part), "--jobs", "2"]) == 0  # resumed on this machine
-    assert len(keys(part)) == len(set(keys(part))) == 120 and set(keys(rows)) < set(keys(part))
+    assert len(keys(part)) == len(set(keys(part))) == 48 and set(keys(rows)) < set(keys(part))
+
+
+def test_a_worker_on_another_address_decodes(
+    tmp_path: Path, stack: ExitStack, grid: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The worker is in a network namespace of its own; alone, so that no row can come from elsewhere."""
+    host, inside = second_network(stack)
+    cluster = Cluster(tmp_path, stack, host)
+    cluster.add_worker(inside=inside)
+    rows = tmp_path / "rows.jsonl"
+    executors._WARM.clear()
+    assert main(arguments(grid, rows, cluster)) == 0
+    assert len(keys(rows)) == len(set(keys(rows))) == 24
+    ((address, decoded),) = cluster.warm().items()
+    assert decoded and host not in address and not executors._WARM, "the client decoded nothing itself"
+
+
+def second_network(stack: ExitStack) -> tuple[str, list[str]]:
+    """Make a network namespace; return the address of this one, and the command that runs another one there."""
+    name, host, other = f"draftscope{os.getpid()}", "10.231.77.1", "10.231.77.2"
+    here, peer = f"ds{os.getpid()}a", f"ds{os.getpid()}b"
+    if not (command := shutil.which("ip")):
+        pytest.skip("there is no command ip")
+    inside = [command, "netns", "exec", name]
+    commands = [
+        [command, "netns", "add", name],
+        [command, "link", "add", here, "type", "veth", "peer", "name", peer],
+        [command, "link", "set", peer, "netns", name],
+        [command, "addr", "add", f"{host}/30", "dev", here],
+        [command, "link", "set", here, "up"],
+        [*inside, command, "addr", "add", f"{other}/30", "dev", peer],
+        [*inside, command, "link", "set", peer, "up"],
+        [*inside, command, "link", "set", "lo", "up"],
+    ]
+    stack.callback(subprocess.run, [command, "netns", "del", name], capture_output=True, check=False)
+    for each in commands:
+        finished = subprocess.run(each, capture_output=True, text=True, check=False)
+        if finished.returncode:
+            pytest.skip(f"network namespaces cannot be made here: {finished.stderr.strip()}")
+    return host, inside
 
 
 def test_a_cluster_that_cannot_run_it_is_told_before_anything_runs(
-    cluster: Cluster, grid: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cluster: Cluster,
+    grid: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rows = tmp_path / "rows.jsonl"
-    arguments = ["experiment", "run", str(grid), "-o", str(rows), "--cluster"]
-    assert main([*arguments, cluster.address]) == 2
+    rows, command = tmp_path / "rows.jsonl", arguments(grid, tmp_path / "rows.jsonl", cluster)
+    for address in ("tcp://127.0.0.1:1", "nonsense://x"):
+        assert main([*command[:-1], address]) == 2
+        assert f"cluster: no scheduler answers at '{address}'" in capsys.readouterr().err
+    assert main([*command, "--jobs", "2"]) == 2
+    assert "--jobs: is for this machine; leave it out with a cluster." in capsys.readouterr().err
+    assert main(command) == 2
     assert "has no workers; start workers with: dask worker tcp://" in capsys.readouterr().err
     cluster.add_worker(threads=2)
-    assert main([*arguments, cluster.address]) == 2
+    assert main(command) == 2
     assert "has 2 threads; start workers with: dask worker" in capsys.readouterr().err
-    for address in ("tcp://127.0.0.1:1", "nonsense://x"):
-        assert main([*arguments, address]) == 2
-        assert f"cluster: no scheduler answers at '{address}'" in capsys.readouterr().err
-    assert keys(rows) == []
+    kill(cluster.workers.pop())
+
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))  # the model is here, and not with the worker
+    chat_folder.write(tmp_path / "models" / "smollm2")
+    grid.write_text(json.dumps({**GRID, "model": "smollm2", "prompts": ["a"], "length": 8}))
+    cluster.add_worker(DRAFTSCOPE_CACHE=str(tmp_path / "empty"))
+    assert main(command) == 2
+    message = capsys.readouterr().err
+    assert "cluster: the worker tcp://127.0.0.1:" in message and "cannot run this: smollm2: is not fetched" in message
+    assert "with: draftscope model download smollm2" in message and keys(rows) == []

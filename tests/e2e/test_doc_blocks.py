@@ -32,7 +32,7 @@ NOT_RUN = {
     r"^(git|make|docker|pip|hf|python3?|cd|mkdir|\.|\.venv/bin/\S+|build/\S+) ": "sets up a machine, or measures",
     r"^DRAFTSCOPE_ROBUSTNESS=": "takes a quarter of an hour; CI runs a part of it",
     r"^(curl|id=|-d) ": "needs a running app; test_http_api.py calls the same endpoints of one",
-    r"^(for .*; do|done|found = |made = |ds\.|run = |trace)|\$": "a loop of the shell, or Python that needs a server or an account",
+    r"^(for .*; do|done|found = |made = |ds\.|run = |trace)|\$": "a loop, or Python that needs a server or an account",
     r"(prompt_lookup|my_module):METHOD|lookup\.json": "test_custom_method.py runs it",
     r"https?://": "needs a running server; tests/unit/draftscope has one for each command",
     r"\b[A-Z]{2,}\b(?!\.)|\*": "a form with names in capitals or a pattern; test_docs.py looks its options up",

@@ -39,6 +39,7 @@ class Parts:
         values = {
             self.compare.set: CurrentTraces(),
             self.compare.on: "",
+            self.compare.saved: (),
             self.site.look: "",
             self.site.shown: CurrentTraces(),
         }

@@ -13,7 +13,8 @@ from support.browser import accessible, downloaded, press_once
 
 import draftscope as ds
 from benchmarks._toy_runs import decode_toy_raster
-from draftscope.traces import write
+from draftscope.analysis.filters import FILTERS, entries, matches
+from draftscope.traces import read, write
 
 OWN = "#method=scd&model=toy-raster&seed=5&set.window=8&step=7"
 SEEN = "globalThis.draftscopePlayers?.viewer?.snapshot()"
@@ -24,7 +25,7 @@ NUM_TICKS_DURING_REDRAW = """async () => {
   const seen = [];
   open('Watch');
   open('Compare');
-  tray.querySelector('details input').click();
+  tray.querySelector('tr:not(.own) input').click();
   new MutationObserver(() => seen.push(ticks())).observe(tray, { childList: true, subtree: true });
   for (const until = Date.now() + 60000; Date.now() < until; await new Promise(requestAnimationFrame))
     if (draftscopePlayers['compare-viewer'].snapshot().lanes.length === 3) return Math.min(...seen);
@@ -39,7 +40,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
     expect(rows).to_have_count(2)
     expect(rows.first).to_contain_text("Ordinary decoding (baseline)")
     expect(page.locator("#tray-costs")).to_contain_text("Baseline: ordinary decoding.")
-    expect(page.locator("#tray-costs")).to_be_in_viewport(ratio=1)
+    expect(page.locator("#bench .list")).to_be_in_viewport(ratio=1)  # all of the workbench is on one screen
     other = tmp_path / "other.json.gz"
     write(decode_toy_raster("scd", window=8), other)
     with page.expect_file_chooser() as chooser:
@@ -47,9 +48,9 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
     chooser.value.set_files(other)
     page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
     page.locator("#tray details summary").click()
-    for name in ("Ordinary decoding", "MC-SJD"):
-        expect(page.locator("#tray details label").filter(has_text=name)).to_have_count(1)
-    page.locator("#tray details input").first.uncheck()
+    for name, count in (("Ordinary decoding", 1), ("MC-SJD", 2)):
+        expect(page.locator("#tray label").filter(has_text=name)).to_have_count(count)
+    page.locator("#tray tr:not(.own) input").first.uncheck()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 2")
     assert page.evaluate(NUM_TICKS_DURING_REDRAW) == 3  # an earlier answer takes no tick back
     page.wait_for_function(f"{COMPARED}.lanes.map(({{ finals }}) => finals).join() === '256,256,256'")
@@ -92,10 +93,102 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
     expect(page.locator("#grid img")).to_have_count(4)  # one by one
     expect(page.locator("#grid-zip")).to_be_visible()
     page.locator("#grid button").last.click()
-    expect(page.get_by_role("tab", name="Play", exact=True)).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("tab", name="Workbench", exact=True)).to_have_attribute("aria-selected", "true")
     page.wait_for_function(f"{COMPARED}.lanes.length === 2")
     expect(page.locator("#tray .own small", has_text="seed 1:")).to_have_count(2)  # the row of the second seed
     page.get_by_role("tab", name="Grid: prompts by settings").click()
+    accessible(page, 1280, 390)
+
+
+def test_a_selection_in_one_panel_is_one_in_all_and_filters_pick_what_python_picks(page: Page, library: Path) -> None:
+    traces = [read(library / f"{name}.json.gz") for name in ("ar", "scd")]
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 2")
+    bench, here = page.locator("#bench"), page.locator("#bench tbody tr[aria-current]")
+    offered = bench.get_by_label("Filter", exact=True)
+    names = offered.locator("option").evaluate_all("options => options.map(({ value }) => value).filter(Boolean)")
+    assert {"sure", "close", "old", "slow", "long", "none"} <= set(names)
+    for question in (one for one in FILTERS if one.name in names):
+        offered.select_option(question.name)
+        count = sum(len(matches(trace, question)) for trace in traces)
+        expect(bench.locator(".list h3")).to_contain_text(re.compile(rf"^{count} (pass|verdict)"))
+
+    offered.select_option("long")  # a pass in the list moves the player
+    row = bench.locator("tbody tr").nth(2)
+    number = int(row.locator("button").inner_text())
+    row.locator("button").click()
+    page.wait_for_function(f"{COMPARED}.lanes[1].steps === {number}")
+    expect(here).to_have_count(1)
+
+    offered.select_option("close")  # so does a verdict, with its position
+    bench.get_by_role("button", name="Next match").click()
+    match = matches(traces[1], next(one for one in FILTERS if one.name == "close"))[0]
+    page.wait_for_function(f"{COMPARED}.position === {match[1]} && {COMPARED}.lanes[1].steps === {match[0] + 1}")
+    expect(bench.locator(".said")).to_contain_text(f"1 of {bench.locator('tbody tr').count()}: row, column")
+
+    picture = bench.locator(".picture").last  # a cell of the picture, and the keyboard from there
+    box = picture.bounding_box()
+    assert box
+    side = min(box["width"], box["height"]) / 16
+    picture.click(position={"x": 2.5 * side, "y": 4.5 * side})
+    page.wait_for_function(f"{COMPARED}.position === {4 * 16 + 2}")
+    picture.press("ArrowRight")
+    page.wait_for_function(f"{COMPARED}.position === {4 * 16 + 3}")
+
+    page.evaluate("draftscopePlayers['compare-viewer'].showPosition(1, 7)")  # and the player marks the list
+    offered.select_option("")
+    expect(here.locator("td:nth-child(3)").first).to_have_text("8")
+    bench.locator("svg .point").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")  # a point of the curve lists its verdicts
+    age = [one.numbers["age"] for one in entries(traces[1]) if one.numbers]
+    expect(bench.locator(".list h3")).to_contain_text(f"{age.count(2)} verdict")
+
+
+def test_runs_are_sorted_filtered_kept_as_a_project_and_carried_as_a_file(page: Page, tmp_path: Path) -> None:
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 2")
+    other = tmp_path / "other.json.gz"
+    trace = decode_toy_raster("scd", window=8)
+    write(replace(trace, model=replace(trace.model, id="elsewhere/model")), other)
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Open traces").click()
+    chooser.value.set_files(other)
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
+    tray = page.locator("#tray")
+    tray.locator("summary").click()
+    tray.get_by_role("button", name="Passes per token").click()
+    values = tray.locator("td.passes").all_inner_texts()
+    assert values == sorted(values, key=float) and len(values) == 3
+    expect(tray.locator("td.ratio", has_text="×")).to_have_count(1)
+    tray.get_by_label("Filter runs").fill("ordinary")
+    expect(tray.locator("tbody tr")).to_have_count(1)
+    tray.get_by_label("Filter runs").fill("")
+    projects = "JSON.parse(localStorage['draftscope.projects'] ?? '{}').projects"
+    page.wait_for_function(f"{projects}?.Untitled?.runs.length === 3")
+    tray.get_by_role("button", name="Rename").click()
+    tray.get_by_label("Name of the project").fill("Paper")
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"{projects}.Paper && !{projects}.Untitled")
+    with page.expect_download() as download:
+        tray.get_by_role("button", name="Export", exact=True).click()
+    download.value.save_as(tmp_path / "Paper.json")
+
+    page.goto("about:blank")
+    page.go_back()  # as after a reload: the trace that was opened is there without its file
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
+    expect(tray.locator(".chip")).to_have_count(3)
+    tray.locator("summary").click()
+    tray.get_by_role("button", name="New").click()
+    expect(tray.locator(".own")).to_have_count(0)
+    project = tray.get_by_label("Project file")
+    (tmp_path / "wrong.json").write_text("{}")
+    project.set_input_files(tmp_path / "wrong.json")
+    expect(page.locator("#tray-problem [role=alert]")).to_contain_text("export the project again")
+    project.set_input_files(tmp_path / "Paper.json")
+    page.wait_for_function(f"Object.keys({projects}).includes('Paper 2')")
+    expect(tray.locator(".own")).to_have_count(1)
+    expect(tray.get_by_label("Project", exact=True)).to_have_value("Paper 2")
     accessible(page, 1280, 390)
 
 

@@ -211,6 +211,12 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
     for name, found in panel.recorded.items():
         started = panel.start_from({**form, panel.source: name}, visitor)
         assert f"*{found.rates[0]} of drafts accepted, {name}; " in started[panel.answer]
+    methods = {row[0]: row[1:] for row in shown[panel.others]["rows"]}
+    assert len(methods) == len(panel.methods) == 9
+    assert methods["MC-SJD"][:3] == [
+        "Yes: about 5.0 times, 2.8 to 7.2, at batch 1; no from batch 27 on.", "exact", "Lumina-mGPT 7B",
+    ]  # fmt: skip
+    assert methods["PSD (Confidence) of a tally"][1] == "lossy"
     figure = calculator_figure.draw(Calculation(PLAN, RATE))
     (star,) = figure.select_traces(lambda trace: trace.name == "fastest")
     assert (*star.x, *star.y) == (PLAN.with_best_draft_length().drafts, PLAN.with_best_draft_length().speed_up)

@@ -111,7 +111,7 @@ def lines_of(texts: Sequence[str]) -> list[tuple[int, float, float]]:
     return boxes
 
 
-def _words(trace: Trace, step: int | None) -> list[str]:
+def final_words(trace: Trace, step: int | None = None) -> list[str]:
     """Return the text of every token after a step, up to the end of the text; open positions are boxes."""
     state = state_after(trace, len(trace.steps) if step is None else min(step, len(trace.steps)))
     texts = words(canvas_texts(trace.legend.vocabulary or {}, state.tokens))
@@ -125,7 +125,7 @@ def _readable(runs: Sequence[Trace], step: int | None) -> bool:
     """Whether the words of a text can be drawn: of one run, and not too many."""
     if len(runs) > 1 or runs[0].canvas.kind != "text":
         return False
-    return bool(boxes := lines_of(_words(runs[0], step))) and boxes[-1][0] < MAX_LINES
+    return bool(boxes := lines_of(final_words(runs[0], step))) and boxes[-1][0] < MAX_LINES
 
 
 def _panels(groups: Mapping[str, tuple[Trace, ...]]) -> tuple[go.Figure, list[Panel]]:
@@ -208,7 +208,7 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> flo
 def _fill_text(figure: go.Figure, panel: Panel, step: int | None) -> int:
     """Draw the words of a text in boxes that have the colour of the verdict."""
     (trace,), where = panel.runs, {"row": panel.row, "col": panel.col}
-    texts, verified = _words(trace, step), mean_verdicts(panel.runs, step)
+    texts, verified = final_words(trace, step), mean_verdicts(panel.runs, step)
     boxes = lines_of(texts)
     for judged in (False, True):
         here = [at for at in range(len(texts)) if (at in verified) is judged]

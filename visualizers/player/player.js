@@ -566,6 +566,15 @@ class Player {
     this.schedule();
   }
 
+  /** Go to the end of pass `step` of a lane, and choose a position, or none. */
+  showPosition(index, step, position = null) {
+    const lane = this.present()[index];
+    if (!lane) return;
+    this.jump(lane.replay.ends[this.clock][step + 1]);
+    Object.assign(this, { position, pinned: position !== null, chosenLane: lane, spotlight: null });
+    this.schedule();
+  }
+
   cursorMoved() {
     this.moment = null;
     this.schedule();
@@ -668,6 +677,7 @@ class Player {
     const words = this.present().map((lane) => lane.sentence());
     const drafted = this.present().some(({ replay }) => replay.drafts);
     this.controls.show({ playing: this.playing, now: this.now, extent: this.extent(), words, drafted });
+    this.emit("moved", { counts: this.present().map(({ replay }) => replay.stepsAt(this.clock, this.now)), position: this.position });
   }
 
   sceneOf(lane, extent) {
@@ -743,10 +753,10 @@ async function fetchTrace(url) {
 
 /**
  * Put a player into `root`, replacing one that is there, and return it. A host calls its methods `load`, `loadUrl`, `offer`, `scene`,
- * `explore`, `begin`, `push`, `finish`, `fetched`, `suppose`, `set`, `useClock`, `toggle`, `pause`, `clear`, `snapshot` and `destroy`,
+ * `explore`, `begin`, `push`, `finish`, `fetched`, `suppose`, `set`, `showPosition`, `useClock`, `toggle`, `pause`, `clear`, `snapshot` and `destroy`,
  * and may set `answers`: the right answer of every prompt whose answer it knows.
  *
- * Options: `data` is what visualizers.player.data() returns; `emit(name, detail)` hears "settled", "chosen", "supposed", "invited",
+ * Options: `data` is what visualizers.player.data() returns; `emit(name, detail)` hears "moved" at every drawing, "settled", "chosen", "supposed", "invited",
  * "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
  * `staged: true` starts with the stage instead of every view.
  */

@@ -1,11 +1,8 @@
 """Greedy texts of two engines: the first token that differs, and whether rounding explains it."""
 
-import json
-from typing import Any
-
 import pytest
 
-from draftscope.analysis.divergences import GreedyText, compare, read_texts
+from draftscope.analysis.divergences import GreedyText, compare
 
 
 def text(tokens: str, noise: float = 0.0, margin: float = 2.0, **top: dict[str, float]) -> GreedyText:
@@ -79,31 +76,3 @@ def test_texts_of_other_prompts_are_refused() -> None:
     other = GreedyText(prompt="q", tokens=("a",))
     with pytest.raises(ValueError, match="prompt 1 of A is not that of B"):
         compare(("A", "B"), [text("a")], [other])
-
-
-def test_texts_of_files() -> None:
-    (one,) = read_texts([{"prompt": "p", "tokens": [5, 6], "top": [{"5": -0.1, "6": -2}, None]}])
-    assert (one.tokens, one.top) == (("5", "6"), ({"5": -0.1, "6": -2.0}, None))
-    assert read_texts({"texts": [{"text": "ab"}]})[0].tokens == ("a", "b")
-    positions = [{"token": "5", "word": "x", "top": None}]
-    served = {
-        "requests": [{"server": "ordinary"}, {"server": "server", "answer": {"text": "x", "positions": positions}}]
-    }
-    assert read_texts(served)[0] == GreedyText(prompt="", tokens=("5",), words=("x",), top=(None,))
-    a, b = parted(0.01, 0.01)
-    written = json.loads(compare(("A", "B"), [a], [b]).dumps([a], [b]))
-    assert read_texts(written) == [a]
-
-
-@pytest.mark.parametrize(
-    ("document", "words"),
-    [
-        ({}, "texts: there are none"),
-        ([1], "entry 1 is not an object"),
-        ([{"prompt": "p"}], "entry 1 has neither tokens nor a text"),
-        ([{"text": "a", "top": [5]}], "entry 1, top is not a list"),
-    ],
-)
-def test_what_is_no_text_is_one_sentence(document: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        read_texts(document)

@@ -6,11 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.fake_server import fake_server
 
 import draftscope as ds
+from draftscope.analysis.divergence_files import read_divergence
+from draftscope.analysis.divergences import GreedyText
 from draftscope.certificates.known_model import LETTERS, network, to_ids, write_checkpoints
 from draftscope.cli.main import main
 from draftscope.diffing import Diff
+from draftscope.servers.client import ServerError
 from draftscope.servers.llama_cpp import llama_cpp_server
 
 _RNG = np.random.default_rng(0)
@@ -107,3 +111,57 @@ def test_names_and_texts_of_a_page_are_escaped(tmp_path: Path) -> None:
     assert "<img>" not in page and "<svg>" not in page and "<b>&lt;" not in page
     with pytest.raises(TypeError, match="speed: is not an option of diff"):
         ds.diff(a, a, speed=1)
+
+
+def _letters(text: GreedyText) -> dict[str, object]:
+    """A text as a server without log-probabilities gives it."""
+    return {"prompt": text.prompt, "text": "".join(text.words)}
+
+
+@pytest.mark.slow
+def test_a_model_scores_splits_of_engines_that_give_no_log_probabilities(folder: Path, tmp_path: Path) -> None:
+    """The second token of one text is the least likely one; of another the second likeliest."""
+    target = ds.diff(folder / "target", folder / "target", PROMPTS, length=32)
+    a = [_letters(text) for text in target.a]
+    b = [dict(each) for each in a]
+    first = str(a[0]["text"])
+    ranked = sorted(target.a[0].top[1].items(), key=lambda pair: pair[1])
+    worst = LETTERS[int(ranked[0][0])]
+    b[0]["text"] = first[0] + worst + first[2:]
+    plain = ds.diff(a, b)
+    assert plain.divergence.worst == "unknown" and "named by --score-with" in str(plain)
+    found = ds.diff(a, b, score_with=folder / "target")
+    (split,) = found.divergence.splits
+    assert (split.verdict, split.position, split.word_b) == ("bug", 1, worst)
+    assert split.score_a == pytest.approx(ranked[-1][1], abs=1e-4)
+    assert split.score_b == pytest.approx(ranked[0][1], abs=1e-4)
+    assert "by the reference p" in str(found) and "re-scored by target; bfloat16 changes its margins" in str(found)
+    found.write(tmp_path / "d.json")
+    again, texts_a, texts_b = read_divergence((tmp_path / "d.json").read_bytes())
+    assert again == found.divergence and (texts_a, texts_b) == (found.a, found.b)
+    found.write(tmp_path / "d.html")
+    assert "by the reference: p(" in (tmp_path / "d.html").read_text()
+    with pytest.raises(ValueError, match=r"score_with: '.*nowhere' cannot be used as a reference \("):
+        ds.diff(a, b, score_with=folder / "nowhere")
+
+
+def test_texts_of_which_only_one_has_tokens_are_compared_by_characters() -> None:
+    a = [{"prompt": "x", "tokens": ["1", "2"], "words": ["ab", "cd"]}]
+    found = ds.diff(a, [{"prompt": "x", "text": "abcx"}])
+    (split,) = found.divergence.splits
+    assert (split.position, split.word_a, split.word_b) == (3, "d", "x")
+
+
+def test_a_server_that_ends_in_the_middle_leaves_what_both_answered() -> None:
+    with fake_server() as sound, fake_server("answer", "answer", "die") as broken:
+        found = ds.diff(sound, broken, ["a", "b", "c", "d"])
+    assert found.divergence.texts == 2 and found.divergence.worst == "same"
+    assert "ended early: http://127.0.0.1" in str(found) and "closed the connection in the middle" in str(found)
+    with fake_server("die") as broken, pytest.raises(ServerError, match="closed the connection in the middle"):
+        ds.diff(broken, broken, ["a"])
+
+
+def test_chunks_with_several_tokens_do_not_part_equal_texts() -> None:
+    """A server without ids streams drafts that passed in one chunk."""
+    with fake_server() as plain, fake_server("one chunk") as drafting:
+        assert ds.diff(plain, drafting, ["a"]).divergence.worst == "same"

@@ -1,4 +1,4 @@
-"""The tray of runs: what is chosen together, and what cannot be; without a browser."""
+"""The list of runs: what is chosen together, and what cannot be; without a browser."""
 
 import csv
 import io
@@ -166,9 +166,11 @@ def test_the_table_has_seconds_computed_for_the_hardware_that_is_chosen(parts: P
 def test_own_runs_and_opened_files_come_into_the_tray_and_recordings_do_not(parts: Parts, page: ComparePage) -> None:
     paths = page.site.visitor(MINE).keep([SHORT], "").paths
     for origin, source in (("your last run", "yours"), ("the file you opened", "opened")):
-        update = page.take({page.site.shown: CurrentTraces(paths, origin), page.tray: RunSelection()})
+        update = page.take({page.site.shown: CurrentTraces(paths, origin), page.tray: RunSelection(), page.saved: ()})
         assert [(one.path, one.source) for one in update[page.tray].added] == [(paths[0], source)]
-    after = page.take({page.site.shown: CurrentTraces(paths, "a recorded run"), page.tray: RunSelection()})
+    after = page.take(
+        {page.site.shown: CurrentTraces(paths, "a recorded run"), page.tray: RunSelection(), page.saved: ()}
+    )
     assert not isinstance(after[page.tray], RunSelection)  # it stays as it is
 
 
@@ -189,6 +191,7 @@ def test_a_run_is_taken_out_and_the_others_stay(parts: Parts, page: ComparePage)
     first, second = tray.added
     event = gr.EventData(None, {"run": first.id})
     update = page.drop(parts.values(tray=tray), MINE, event)
+    assert [row["id"] for row in update[page.box]["rows"] if row["own"]] == [second.id]
     assert update[page.tray] == RunSelection((second,), (second,))
     assert "window" in second.address and update[page.box]["address"].count("compare=") == 1
     for wrong in (None, "<b>", ["x"]):

@@ -1,12 +1,14 @@
 """Engines that are certified: the real server of llama.cpp, generate of transformers, and recorded answers of vLLM."""
 
 import json
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from support.fake_server import BAD, fake_server
 
 import draftscope as ds
 from draftscope.certificates.known_model import PROMPTS, Sampling, write_checkpoints
@@ -124,3 +126,33 @@ def test_an_openai_style_route_gives_letters_and_counters() -> None:
     assert (drawn.drafted, drawn.accepted) == (40, 22)
     with vllm(["Hello"]) as client, pytest.raises(ValueError, match="'H' is not a letter of the certificate's model"):
         served(client, "model").draw(PROMPTS[:1], [0], 16, Sampling())
+
+
+def _texts(count: int) -> list[str]:
+    chance = random.Random(0)
+    return ["text " + "".join(chance.choices("abcdefgh", k=16)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("behaviour", [*BAD, "die"])
+def test_every_bad_answer_of_a_server_is_one_sentence(behaviour: str) -> None:
+    words = BAD[behaviour][2] if behaviour in BAD else "closed the connection in the middle"
+    with fake_server(behaviour) as url, pytest.raises(ServerError, match=words) as caught:
+        ds.certify(url, tokens=320)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_server_that_ends_in_the_middle_leaves_what_it_gave() -> None:
+    with fake_server(*_texts(16), "die") as url:
+        found = ds.certify(url, tokens=3200)
+    assert found.texts == 16 and "; ended early: http://127.0.0.1" in found.reason
+    assert found.reason.endswith("closed the connection in the middle (RemoteProtocolError); look at its log.")
+
+
+def test_a_server_that_ignores_the_seed_is_one_sentence() -> None:
+    with (
+        fake_server(*["text abcdefghabcdefgh"] * 16) as url,
+        pytest.raises(
+            ValueError, match="gives one text for each prompt whatever the seed; let it sample, with the seed"
+        ),
+    ):
+        ds.certify(url, tokens=320)

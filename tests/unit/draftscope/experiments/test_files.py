@@ -207,7 +207,7 @@ class TestRows:
         runs = self.experiment(8, block="8").runs()
         config = make_config(METHODS["blockwise"].config, runs[0].config)
         jobs = [Job(METHODS["blockwise"], roomy(), held_out()[i].question, config, 3, sample=i) for i in range(8)]
-        _, rows = decode_chunk(0, runs)
+        rows = [outcome.row for outcome in decode_chunk(runs)]
         for run, one, trace in zip(runs, rows, run_batch(jobs), strict=True):
             assert one.forwards == trace.summary.forwards == sum(one.forwards_by_mode.values())
             assert (one.row_forwards, one.query_tokens) == (trace.summary.row_forwards, trace.summary.query_tokens)
@@ -222,8 +222,8 @@ class TestRows:
 
     def test_problems_of_a_batch_get_the_rows_they_get_alone_and_keys_tell_runs_apart(self) -> None:
         runs = self.experiment(3).runs()
-        _, together = decode_chunk(0, runs)
-        alone = [row for run in runs for row in decode_chunk(0, [run])[1]]
+        together = [outcome.row for outcome in decode_chunk(runs)]
+        alone = [outcome.row for run in runs for outcome in decode_chunk([run])]
         assert [replace(row, seconds=0, batch=1) for row in together] == [replace(row, seconds=0) for row in alone]
         assert [row.batch for row in together] == [3, 3, 3]
         arms = parse_experiment(grid(seeds=[0, 1])).arms[:2]

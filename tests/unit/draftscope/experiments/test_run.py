@@ -164,9 +164,8 @@ def test_problems_are_scored_and_another_executor_can_be_given() -> None:
             return None
 
         def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
-            for number, run in enumerate(reversed(runs)):
-                _, (row,) = executors_module.decode_chunk(number, [run])
-                yield RunOutcome(run=run, row=row)
+            for run in reversed(runs):
+                yield from executors_module.decode_chunk([run])
 
     problems = ProblemSet(
         prompts=("How many books?", "How many pens?"),

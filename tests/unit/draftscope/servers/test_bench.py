@@ -1,14 +1,13 @@
 """Measurements of running servers: the real one of llama.cpp, and fakes that answer as others do."""
 
 import json
-import threading
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
+from support.fake_server import BAD, fake_server
 
 import draftscope as ds
 from draftscope.certificates.known_model import write_checkpoints
@@ -96,95 +95,59 @@ def test_the_command(servers: tuple[str, str], tmp_path: Path, capsys: pytest.Ca
     assert "give either --target ID or --server URL" in capsys.readouterr().err
 
 
-class Fake(BaseHTTPRequestHandler):
-    """Answers as vLLM's chat route does; `behaviour` is what it does with each request for a text."""
-
-    behaviour: ClassVar[list[str]]
-    counters: ClassVar[dict[str, int]] = {"drafts": 0, "draft_tokens": 0, "accepted_tokens": 0}
-
-    def log_message(self, *_: Any) -> None:
-        """Stay silent."""
-
-    def _send(self, text: str, kind: str = "application/json", status: int = 200) -> None:
-        data = text.encode()
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def do_GET(self) -> None:
-        if self.path == "/v1/models":
-            self._send(json.dumps({"data": [{"id": "m", "owned_by": "vllm"}]}))
-        else:
-            lines = [f"vllm:spec_decode_num_{name}_total {value}" for name, value in self.counters.items()]
-            lines += [f'vllm:spec_decode_num_accepted_tokens_per_pos_total{{position="0"}} {self.counters["drafts"]}']
-            self._send("\n".join(lines), "text/plain")
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        todo = self.behaviour.pop(0) if self.behaviour else "answer"
-        if todo == "busy":
-            return self._send("{}", status=429)
-        if todo == "die":
-            self.send_response(200)
-            self.send_header("Content-Length", "100000")
-            self.end_headers()
-            self.wfile.write(b'data: {"choices": [{"delta": {"content": "x"}}]}\n')
-            return self.connection.close()
-        if todo == "html":
-            return self._send("<html>", "text/html")
-        parts = [{"choices": [{"delta": {"content": text}}]} for text in ("Once ", "upon")]
-        parts += [{"choices": [{"delta": {}, "finish_reason": "stop"}]}]
-        parts += [{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 6}}]
-        for name, gained in (("drafts", 3), ("draft_tokens", 9), ("accepted_tokens", 3)):
-            self.counters[name] += gained
-        return self._send(
-            "".join(f"data: {json.dumps(part)}\n\n" for part in parts) + "data: [DONE]\n\n", "text/event-stream"
-        )
-
-
-@contextmanager
-def fake(*behaviour: str) -> Iterator[str]:
-    handler = type("Handler", (Fake,), {"behaviour": list(behaviour), "counters": dict(Fake.counters)})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_an_engine_that_counts_for_all_requests_together() -> None:
-    with fake() as url:
+    with fake_server() as url:
         result = ds.bench_server(url, ["a", "b"], warmup=1)
     (line,) = result.table()
-    assert (line["tokens"], line["tokens_per_pass"], line["acceptance_by_position"]) == (12, 2, [1])
+    assert (line["tokens"], line["tokens_per_pass"], line["acceptance_by_position"]) == (4, 2, [1])
     assert result.sums["server"].drafts == 18 and result.measured[0].answer.accepted is None
     assert result.measured[0].answer.text == "Once upon" and result.rows[0].forwards == 2
 
 
 def test_a_request_that_fails_leaves_the_other_rows() -> None:
-    with fake("answer", "answer", "die", "answer", "html") as url:
+    with fake_server("answer", "answer", "die", "answer", "html") as url:
         result = ds.bench_server(url, ["a", "b", "c", "d"])
     assert [one.problem for one in result.measured] == [0, 2]
     assert ["closed the connection in the middle" in result.failed[0], "answers with HTML" in result.failed[1]] == [
         True
     ] * 2
-    assert "Failed, 1 times: http://127.0.0.1" in result.markdown()
+    assert "Failed: http://127.0.0.1" in result.markdown()
 
 
 def test_a_server_that_refuses_everything_is_one_sentence() -> None:
-    with fake(*["busy"] * 9) as url:
-        with pytest.raises(ServerError, match=r"limits requests \(429\)"):
+    with fake_server(*["busy"] * 9) as url:
+        with pytest.raises(ServerError, match=r"limits requests \(429: Too many requests\)"):
             ds.bench_server(url, ["a", "b"])
-        with pytest.raises(ServerError, match=r"limits requests \(429\)"):
+        with pytest.raises(ServerError, match=r"limits requests \(429: Too many requests\)"):
             ds.bench_server(url, ["a"] * 9, warmup=0)
     with pytest.raises(ServerError, match="does not answer"):
         ds.bench_server("http://127.0.0.1:9", ["a"])
+
+
+def test_what_sglang_counts_in_its_answers_has_positions() -> None:
+    with fake_server(kind="sglang") as url:
+        result = ds.bench_server(url, ["a", "b"], warmup=0)
+    (line,) = result.table()
+    assert line["tokens_per_pass"] == pytest.approx(106 / (106 - 63)) and line["acceptance"] == pytest.approx(63 / 215)
+    assert line["acceptance_by_position"] == pytest.approx([32 / 43, 18 / 43, 7 / 43, 3 / 43, 3 / 43])
+    assert result.traces[0].sums.drafts == 430 and result.rows[0].forwards == 43
+
+
+def test_thoughts_of_vllm_are_part_of_the_text() -> None:
+    with fake_server("thoughts") as url:
+        result = ds.bench_server(url, ["a"], warmup=0)
+    assert result.measured[0].answer.text == "Hm. Once upon"
+
+
+@pytest.mark.parametrize("behaviour", [*BAD, "die", "numbers"])
+def test_every_bad_answer_is_one_sentence_and_leaves_the_rows_before_it(behaviour: str) -> None:
+    words = BAD[behaviour][2] if behaviour in BAD else "in the middle|in a form that is not known .invalid literal"
+    with fake_server("answer", *[behaviour] * 6) as url:
+        result = ds.bench_server(url, list("abcdef"), warmup=0)
+    assert [one.problem for one in result.measured] == [0] and len(result.failed) == 4
+    assert all(re.search(words, problem) and problem.endswith(".") for problem in result.failed[:3])
+    assert result.failed[3] == "server: 2 prompts were left out after 3 failures in a row."
+    assert "Failed, 3 times: http" in result.markdown() and "\n" not in "".join(result.failed)
 
 
 def test_ctrl_c_keeps_the_answers_that_came(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +163,7 @@ def test_ctrl_c_keeps_the_answers_that_came(monkeypatch: pytest.MonkeyPatch) -> 
 
     answer = bench._Measuring._converse
     monkeypatch.setattr(bench._Measuring, "_converse", stop)
-    with fake() as url:
+    with fake_server() as url:
         result = ds.bench_server(url, ["a", "b", "c", "d"])
     assert result.interrupted and len(result.measured) == 2
     assert "Interrupted; the rows are those that came" in result.markdown()
@@ -217,7 +180,7 @@ def test_ctrl_c_keeps_the_answers_that_came(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_wrong_options_are_one_sentence(options: dict[str, Any], words: str) -> None:
-    with fake() as url, pytest.raises(ValueError, match=words):
+    with fake_server() as url, pytest.raises(ValueError, match=words):
         ds.bench_server(url, options.pop("prompts", ["a"]), **options)
     with pytest.raises(TypeError, match="speed: is not an option of bench_server"):
         ds.bench_server("http://x", ["a"], speed=1)

@@ -26,14 +26,14 @@ def raises(error: type[httpx.TransportError]) -> Callable[[httpx.Request], httpx
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (lambda _: httpx.Response(404), r"^http://here:1/x: has no such route \(404\); give the address of the engine"),
+        (lambda _: httpx.Response(404), r"^http://here:1/x: has no such route or model \(404\); give the address"),
         (lambda _: httpx.Response(429), r"limits requests \(429\); lower the concurrency, or wait\.$"),
         (lambda _: httpx.Response(401), f"put the key into {KEY_VARIABLE}"),
         (lambda _: httpx.Response(307, headers={"location": "http://there/"}), "redirects to 'http://there/', which"),
         (lambda _: httpx.Response(200, text="<html>hi"), "answers with HTML where JSON is expected"),
         (lambda _: httpx.Response(200, text="busy"), "answers with b'busy' where JSON is expected"),
-        (lambda _: httpx.Response(400, json=WRONG), r"the status 400 \(n_probs is wrong\); look at its log"),
-        (lambda _: httpx.Response(500, text="<html>"), r"answers with the status 500; look at its log"),
+        (lambda _: httpx.Response(400, json=WRONG), r"an error \(400: n_probs is wrong\); look at its log"),
+        (lambda _: httpx.Response(500, text="<html>"), r"answers with an error \(500\); look at its log"),
         (lambda _: httpx.Response(200, content=b"1" * (MAX_BYTES + 1)), "answers with more than 64 MB"),
         (raises(httpx.ReadError), r"closed the connection in the middle \(ReadError\)"),
         (raises(httpx.RemoteProtocolError), r"closed the connection in the middle \(RemoteProtocolError\)"),
@@ -74,7 +74,7 @@ def test_a_stream_arrives_object_by_object() -> None:
     with client(lambda _: httpx.Response(200, content=iter(parts))) as server:
         assert list(server.stream("/x", {})) == [{"a": 1}, {"a": 2}, {"a": 3}]
     for content, words in (
-        (b'data: {"error": {"message": "out of slots"}}\n', r"ends with an error \(out of slots\)"),
+        (b'data: {"error": {"message": "out of slots"}}\n', r"ends with an error: out of slots; look at its log"),
         (b"data: {broken\n", "where JSON is expected"),
         (b"<html>", "answers with HTML where JSON"),
     ):
