@@ -37,7 +37,7 @@ def wrapped(figure: go.Figure, per_row: int = PER_ROW, panel_height: float | Non
     if len(axes) <= 1 or (panel_height is None and rows_of(axes) == rows):
         return figure
     margins = figure.layout.margin
-    spare = (margins.t or 84) + (margins.b or 56)
+    spare = (84 if margins.t is None else margins.t) + (56 if margins.b is None else margins.b)
     before, titles = rows_of(axes), _titles(figure, axes)
     if panel_height is None:
         panel_height = max(160.0, ((figure.layout.height or 460) - spare) / before)
@@ -74,8 +74,9 @@ def break_titles(figure: go.Figure, pixels: float) -> int:
     for axis in figure.select_xaxes():
         low, high = axis.domain or (0.0, 1.0)
         wide = (high - low) * pixels
-        if axis.title.text and "<" not in axis.title.text:
-            broken = wrap(axis.title.text, max(12, int(wide / _TITLE_LETTER)), break_long_words=False)
+        title = " ".join((axis.title.text or "").split("<br>"))
+        if title and "<" not in title:
+            broken = wrap(title, max(12, int(wide / _TITLE_LETTER)), break_long_words=False)
             axis.title.text, lines = "<br>".join(broken), max(lines, len(broken))
         if axis.ticktext and not axis.tickangle:
             letters = max(8, int(wide / len(axis.ticktext) / _TICK_LETTER))

@@ -28,8 +28,8 @@ _HEAD: Final = 64
 """Pixels between two rows of panels, in figures that were drawn in rows."""
 _BAR: Final = 76
 """Pixels of a colour bar."""
-_SHAPE, _HIGHEST = 0.66, 380
-"""Height of a panel in widths of it, and its most pixels."""
+_SHAPE, _LOWEST, _HIGHEST = 0.66, 150, 380
+"""Height of a panel in widths of it, and its least and most pixels."""
 _TITLE_LINE: Final = 18
 """Pixels of a further line of an axis' title."""
 _MANY: Final = 4
@@ -59,9 +59,10 @@ class Preset:
         """Pixels printed for each pixel laid out."""
         return self.inches * _INCH / self.laid_out
 
-    def across(self, count: int) -> int:
-        """Return how many of the panels share a row."""
-        return self.per_row_of_many if count >= _MANY else self.per_row
+    def across(self, count: int, inside: float, panel_width: float) -> int:
+        """Return how many of the panels share a row of `inside` pixels, where each needs some."""
+        per_row = self.per_row_of_many if count >= _MANY else self.per_row
+        return max(1, min(per_row, int(inside // panel_width))) if panel_width else per_row
 
 
 PRESETS: Final[Mapping[str, Preset]] = {
@@ -118,16 +119,16 @@ def laid_out(figure: go.Figure, preset: Preset) -> go.Figure:
     if preset.name == "screen":
         return figure
     inside, count = preset.laid_out - BESIDE - _BAR * _has_bar(figure), len(panels(figure))
-    rows, columns = rows_for(count, preset.across(count)) if count else grid_of(figure)
+    across = preset.across(count, inside, (figure.layout.meta or {}).get("panel_width", 0))
+    rows, columns = rows_for(count, across) if count else grid_of(figure)
     drawn = (figure.layout.height or 460) - (figure.layout.margin.t or 84) - _FOOT
     panel = _panel_height(figure, inside * (1 - BETWEEN * (columns - 1)) / columns)
     if count > 1:
-        wrapped(figure.update_layout(margin={"t": 0, "b": 0}), preset.across(count), panel)
+        wrapped(figure.update_layout(margin={"t": 0, "b": 0}), across, panel)
         plotted = figure.layout.height
     else:
         plotted = min(rows * panel, max(drawn, _HIGHEST)) + _HEAD * (rows - 1)
     notes = [note for note in figure.layout.annotations if note.yref == "paper"]
-    top = _TITLE * preset.with_title + (_LABELS if notes else _BARE * (not preset.with_title))
     for trace in figure.data:  # of an entry that is too long the word before its meaning stays
         if trace.name and len(trace.name) * _LETTER + _SYMBOL > preset.laid_out:
             trace.name = trace.name.partition(": ")[0]
@@ -135,8 +136,12 @@ def laid_out(figure: go.Figure, preset: Preset) -> go.Figure:
         longest = max(map(len, (note.text or "").split("<br>")), default=0)
         if longest * _LETTER > inside / columns:
             note.text = note.text.replace(": ", ":<br>")
+    above = max((1 + (note.text or "").count("<br>") for note in notes), default=0)
+    labels = _LABELS + _TITLE_LINE * max(0, above - 1) if notes else _BARE * (not preset.with_title)
+    top = _TITLE * preset.with_title + labels
     lines = break_titles(figure, inside)
-    foot = _FOOT + _TITLE_LINE * (lines - 1) + _legend(figure, preset.laid_out)
+    named = any(axis.title.text or axis.showticklabels is not False for axis in figure.select_xaxes())
+    foot = (_FOOT if named else _BARE) + _TITLE_LINE * (lines - 1) + _legend(figure, preset.laid_out)
     if not preset.with_title:
         figure.update_layout(title=None)
     return figure.update_layout(
@@ -167,7 +172,7 @@ def _panel_height(figure: go.Figure, wide: float) -> float:
             shapes.append(abs(y.range[1] - y.range[0]) / abs(x.range[1] - x.range[0]))
     if shapes:
         return max(needed, wide * max(shapes))
-    return needed or min(_SHAPE * wide, _HIGHEST)
+    return needed or min(max(_SHAPE * wide, _LOWEST), _HIGHEST)
 
 
 def _legend(figure: go.Figure, wide: int) -> int:

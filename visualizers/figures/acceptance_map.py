@@ -15,6 +15,7 @@ from draftscope.traces.video import frame_count, frame_names
 from draftscope.traces.words import canvas_texts, words
 from draftscope.visualizers.figure import MAX_FRAMES, WIDTH, Figure, Traces, group_runs, with_count
 from draftscope.visualizers.figures.canvas import HEIGHTS, mark_size, square_axes
+from draftscope.visualizers.figures.pictures import TEXT_WIDTH
 from draftscope.visualizers.palette import CIVIDIS, REJECTED, VERMILLION, ink
 from draftscope.visualizers.picture import (
     cells,
@@ -35,8 +36,8 @@ MAX_LINES: Final = 48
 """Lines of a text whose words are drawn; a longer one is drawn as a grid."""
 _LINE: Final = 26
 """Pixels that a line takes."""
-_LEAST: Final = 4 * _LINE
-"""Pixels of a text of few lines, for the ticks of the colour bar."""
+_LEAST: Final = 4
+"""Lines of a text for which there is room, for the ticks of the colour bar."""
 _FOOT: Final = 84
 """Pixels below the panels."""
 _AROUND: Final = 1.2
@@ -198,8 +199,9 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> flo
     else:
         _fill_grid(figure, panel, step, panels)
     if panel.runs[0].canvas.kind == "text":
-        meta, high = figure.layout.meta or {}, max(_LINE * rows, _LEAST)
-        figure.update_layout(meta={**meta, "panel_height": max(high, meta.get("panel_height", 0))})
+        meta, high = figure.layout.meta or {}, _LINE * max(rows, _LEAST)
+        width = {"panel_width": TEXT_WIDTH} if readable else {}
+        figure.update_layout(meta={**meta, **width, "panel_height": max(high, meta.get("panel_height", 0))})
         return high
     wide = (WIDTH - 160) / min(panels, PER_ROW)
     return min(HEIGHTS[min(panels, PER_ROW) - 1] - 84 - _FOOT, rows / columns * wide)
@@ -244,7 +246,7 @@ def _fill_text(figure: go.Figure, panel: Panel, step: int | None) -> int:
     lines = boxes[-1][0] + 1
     bare = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "showline": False}
     figure.update_xaxes(title_text="The text, line by line", range=[-0.2, LETTERS + 0.2], **bare, **where)
-    figure.update_yaxes(range=[lines + 0.5, 0.5], **bare, **where)
+    figure.update_yaxes(range=[max(lines, _LEAST) + 0.5, 0.5], **bare, **where)
     figure.update_layout(barmode="overlay", uniformtext={"minsize": 6, "mode": "show"})
     return lines
 

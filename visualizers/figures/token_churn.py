@@ -16,6 +16,10 @@ from draftscope.visualizers.style import NEUTRAL, Look, discrete_colorscale, fat
 FATE_ORDER: Final = tuple(FATES)
 CROSS_ROOM: Final = 860
 """Pixels that the crosses of a row share, so that they fit into their cells."""
+ONE_SCALE: Final = 2
+"""Times as many passes as the shortest run up to which the longest shares its scale."""
+SMALL: Final = 90
+"""Passes from which on a cell is too small to be seen alone."""
 
 
 def churn(trace: Trace) -> np.ndarray:
@@ -33,7 +37,8 @@ def churn(trace: Trace) -> np.ndarray:
     paper="SCD, section 3 (token changes between iterations)",
     caption="A row is a forward pass, a column a position. Blue drafts were accepted, crossed vermilion ones rejected. "
     "Drafts to the right of a rejection wait for the next pass: grey ones stayed as they were, orange ones were "
-    "replaced. Runs share one scale. Dashed lines end a video's latent frames.",
+    "replaced. Runs share one scale unless one takes more than twice the passes of another. Dashed lines end a video's "
+    "latent frames.",
     accepts=lambda trace: any(step.position for step in trace.steps),
     requirement="steps with positions",
     limit="panels",
@@ -52,8 +57,11 @@ def _draw(traces: Traces) -> go.Figure:
         look: Look = {"mode": "markers", "marker": marker, "row": 1, "col": 1}
         figure.add_scatter(x=[None], y=[None], name=f"{fate.value}: {fate.meaning}", **look)
     figure.update_xaxes(title_text="Position, in decoding order", showgrid=False, zeroline=False)
-    longest = max(len(trace.steps) for trace in traces)  # one scale, so that fewer passes are less tall
-    figure.update_yaxes(showgrid=False, zeroline=False, range=[longest + 0.5, 0.5])
+    passes = [len(trace.steps) for trace in traces]
+    one_scale = max(passes) <= ONE_SCALE * min(passes)  # then fewer passes are less tall
+    for panel, count in enumerate(passes, start=1):
+        figure.update_yaxes(range=[(max(passes) if one_scale else count) + 0.5, 0.5], row=1, col=panel)
+    figure.update_yaxes(showgrid=False, zeroline=False)
     figure.update_yaxes(title_text="Forward pass", col=1)
     return figure.update_layout(height=560)
 
@@ -64,9 +72,15 @@ def _panel(figure: go.Figure, trace: Trace, codes: np.ndarray, panel: int, panel
     look: Look = {"zmin": -0.5, "zmax": len(FATE_ORDER) + 0.5, "showscale": False, "hoverinfo": "x+y+text"}
     look["colorscale"] = discrete_colorscale(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)])
     figure.add_heatmap(z=codes, x0=1, y0=1, text=names[codes], **look, **where)
+    if len(trace.steps) >= SMALL and np.count_nonzero(codes) <= 2 * len(trace.steps):
+        row, position = np.nonzero(codes)
+        colors = [fate_color(FATE_ORDER[code - 1]) for code in codes[row, position]]
+        dot: Look = {"mode": "markers", "marker": {"symbol": "square", "size": 2, "color": colors}, "hoverinfo": "skip"}
+        figure.add_scatter(x=position + 1, y=row + 1, showlegend=False, **dot, **where)
     ends = frame_ends(trace.canvas)
     for end in ends if len(ends) <= MAX_FRAMES else ():
-        figure.add_vline(x=end + 0.5, line={"color": NEUTRAL, "width": 1.5, "dash": "dash"}, **where)
+        line = {"color": NEUTRAL, "width": 1, "dash": "dash"}
+        figure.add_vline(x=end + 0.5, line=line, layer="below", **where)
     row, position = np.nonzero(np.isin(codes, [1 + FATE_ORDER.index(fate) for fate in REJECTED]))
     size = max(1.5, min(4.0, CROSS_ROOM / (codes.shape[1] * panels)))
     cross: Look = {"mode": "markers", "marker": {"symbol": "x-thin", "size": size}, "showlegend": False}

@@ -52,3 +52,17 @@ def test_a_column_of_a_paper_has_pairs_of_panels_and_its_height_follows_their_sh
     max_lines = break_titles(long, 300)
     lines = long.layout.xaxis.title.text.split("<br>")
     assert max_lines == len(lines) > 2 and max(map(len, lines)) <= len("distributions")
+
+
+def test_a_column_gives_every_panel_the_width_that_it_needs_and_no_space_that_nothing_fills() -> None:
+    pairs, wide = (
+        laid_out(drawn(4).update_layout(meta={"panel_width": width}), PRESETS["column"]) for width in (0, 220)
+    )
+    assert (rows_of(panels(pairs)), rows_of(panels(wide))) == (2, 4)
+    assert pairs.layout.height < 2 * 150 + 200
+    heads = laid_out(
+        drawn(3).update_annotations(text="a long name of a decoder that drafts: 12 passes"), PRESETS["columns"]
+    )
+    assert heads.layout.margin.t > laid_out(drawn(3), PRESETS["columns"]).layout.margin.t
+    broken = drawn(2).update_xaxes(title_text="one<br>two three four<br>five six seven eight nine ten eleven twelve")
+    assert break_titles(broken, 400) == broken.layout.xaxis.title.text.count("<br>") + 1 > 2

@@ -32,9 +32,10 @@ def test_a_row_is_a_prompt_and_a_column_a_decoder_with_its_passes_below() -> Non
     assert list(costs.text) == [f"NFE {run.summary.forwards}" for run in runs]
     corners = [(image.x, image.y) for image in figure.layout.images]
     assert len(set(corners)) == 4 and len({x for x, _ in corners}) == len({y for _, y in corners}) == 2
-    assert list(figure.layout.yaxis.ticktext) == ["a boot", "&lt;b&gt;a bag&lt;/b&gt;"]
-    seeds = PICTURES.draw([RUN, replace(RUN, seed=9)]).layout.yaxis.ticktext
-    assert [text.split("<br>")[-1] for text in seeds] == [f"seed {RUN.seed}", "seed 9"]
+    notes = [note.text for note in figure.layout.annotations]
+    assert notes == ["Ordinary decoding", "SJD", "a boot", "&lt;b&gt;a bag&lt;/b&gt;"]
+    seeds = PICTURES.draw([RUN, replace(RUN, seed=9)]).layout.annotations[-2:]
+    assert [note.text.split(", ")[-1] for note in seeds] == [f"seed {RUN.seed}", "seed 9"]
 
 
 def test_stopped_runs_and_texts_that_nobody_wrote_down_have_no_picture() -> None:
@@ -58,6 +59,40 @@ def test_a_text_stands_on_a_card_and_a_clip_as_frames_that_were_decoded() -> Non
     shown = picture_of(sheet.source)
     blues = [shown.getpixel((shown.width * (2 * x + 1) // 6, shown.height * (2 * y + 1) // 6))[2] for y, x in PLACES]
     assert blues == sorted(blues) and (blues[0], blues[-1]) == (30, 200)
+
+
+def test_texts_have_panels_with_their_passes_above_and_the_prompt_below() -> None:
+    blank = handmade.s2d2()
+    text, long = (replace(blank, output=replace(blank.output, text=words)) for words in ("one", "one\ntwo\nthree"))
+    other = replace(long, prompt="another")
+    figure = PICTURES.draw([text, other])
+    assert [note.text for note in figure.layout.annotations] == [f"S2D2: NFE {text.summary.forwards}"] * 2
+    assert [axis.title.text for axis in figure.select_xaxes()] == [text.prompt, "another"]
+    assert [trace.customdata[0][3] for trace in figure.data] == [text.summary.forwards] * 2
+    (first, second) = figure.layout.images
+    assert (first.sizey, first.xref, second.xref) == (second.sizey, "x", "x2")
+    high = PICTURES.draw([text]).layout.images[0].sizey
+    assert first.sizey == high + 2 * 16  # a card is as high as the longest text
+    many = [replace(text, prompt=str(number)) for number in range(13)]
+    assert PICTURES.supports(many) == "draws up to 12 texts, 13 given"
+
+
+def test_runs_share_one_scale_unless_one_takes_more_than_twice_the_passes() -> None:
+    def scales(*runs: Trace) -> list[float]:
+        return [axis.range[0] - 0.5 for axis in FIGURES["churn"].draw(runs).select_yaxes()]
+
+    long, short = replace(ORDINARY, steps=ORDINARY.steps[:8]), replace(RUN, steps=RUN.steps[:4])
+    assert scales(long, short) == [8, 8]
+    assert scales(long, replace(short, steps=RUN.steps[:3])) == [8, 3]
+
+
+def test_a_run_of_many_passes_has_dots_where_its_cells_are_too_small() -> None:
+    def dots(run: Trace) -> list[int]:
+        marks = [mark for mark in FIGURES["churn"].draw([run]).data if mark.type == "scatter"]
+        return [len(mark.x) for mark in marks if mark.marker.symbol == "square" and mark.x[0] is not None]
+
+    assert dots(ordinary(10, 10)) == [100]
+    assert dots(ORDINARY) == []
 
 
 def test_a_long_subtitle_stands_on_several_lines_with_room_for_them() -> None:
