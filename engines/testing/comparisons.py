@@ -48,7 +48,15 @@ from draftscope.engines.testing.power import (
     sampled_shift,
     sampled_variation,
 )
-from draftscope.engines.testing.toy_models import NAMES, NO_END, DepthModel, Table, ToyBlockModel, until_end
+from draftscope.engines.testing.toy_models import (
+    NAMES,
+    NO_END,
+    DepthModel,
+    Table,
+    ToyBlockModel,
+    share_of_drafter,
+    until_end,
+)
 from draftscope.engines.testing.toy_models import misfit as misfit_of_vectors
 from draftscope.engines.testing.toy_texts import (
     BLOCKS,
@@ -81,6 +89,8 @@ SAMPLES: Final = 600
 SQUARE, LARGEST = 1.9, 4.5
 """Bounds of the mean square and the largest of 44 z-scores. A right distribution passes either with a probability of
 more than 0.9995."""
+MORE_SAMPLES, MAX_SHARE = 2400, 4.0
+"""Samples for one z-score, of the share that follows the drafter, and its bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,5 +358,22 @@ def sample_vectors(subject: ConformanceCase, *, counted: bool, seed: int) -> Com
         [(name, events)],
         missing_events(subject, events, (ALL_ACCEPTED, BONUS), MIN_COUNT) if counted else "",
         f"sampled: a mean shifted by {shift:.2f} standard deviations, or a correlation off by {shift:.2f}, "
+        f"with probability {FOUND:g}",
+    )
+
+
+def sample_drafter_share(subject: ConformanceCase, seed: int) -> Comparison:
+    """Vectors: the share of more samples that follows the drafter instead of the target."""
+    events = DraftEvents()
+    first = _observed(subject, events).job(seed)
+    share, error = share_of_drafter(torch.stack(decoded([replace(first, sample=i) for i in range(MORE_SAMPLES)])))
+    message = f"of {MORE_SAMPLES} samples {100 * share:.1f} ± {100 * error:.2g} % follow the drafter"
+    holds = abs(share) < MAX_SHARE * error
+    return Comparison(
+        "sampled",
+        holds,
+        message if holds else f"{message}; by chance at most {MAX_SHARE:g} standard errors",
+        [(f"{MORE_SAMPLES} samples", events)],
+        power=f"sampled: {100 * sampled_shift(1, MAX_SHARE) * error:.1f} % of the tokens drawn from the drafter, "
         f"with probability {FOUND:g}",
     )

@@ -3,8 +3,8 @@
 Short texts of discrete tokens are enumerated, with all branches, and equal means up to 1e-12. Prompts that repeat
 themselves, ids that end a text and nearly certain distributions are among them, and every integer setting is also
 tested at its smallest value. Long texts of many ids are sampled and put to chi-square tests. Likeliest tokens leave no
-branches: their texts are compared on several models. Tokens that are vectors are sampled and put to a test of means and
-covariances.
+branches: their texts are compared on several models. Tokens that are vectors are sampled and put to tests of means and
+covariances, and of the share that follows the drafter.
 
 Equal distributions prove nothing about drafts that were never made. What happens to drafts is counted
 (`draft_events`), and a proof holds only where each event that the method can reach reached a minimum.
@@ -25,6 +25,7 @@ from draftscope.engines.testing.comparisons import (
     compare_texts,
     enumerate_texts,
     is_baseline,
+    sample_drafter_share,
     sample_texts,
     sample_vectors,
 )
@@ -102,6 +103,8 @@ def _comparisons(
     from_left = subject.method.reference(subject.config) != DRAFT_ORDER or claims(subject.method, subject.options)
     if compare is enumerate_texts and from_left:
         yield "", sample_texts(subject, seed)
+    if compare is sample_vectors and not is_baseline(subject):
+        yield "", sample_drafter_share(subject, seed)
     for name, case in _smallest(subject):
         yield name, compare(case, counted=False, seed=seed)
 

@@ -118,6 +118,8 @@ MUTANTS = [
            "left, shape = torch.full_like(left_at.step, n - 1),", module=WHOLE_PATHS),
     Mutant("every path is accepted", "cspd-block", "accept(log_w[-1], rng", "accept(log_w[-1] + 99, rng",
            module=WHOLE_PATHS),
+    Mutant("ten per cent too many are accepted", "cspd-block", "accept(log_w[-1], rng",
+           "accept(log_w[-1] + 0.0953, rng", module=WHOLE_PATHS),
     Mutant("verified by the next position's distributions", "cspd-block", "log_w = log_weights(p, q, states)",
            "log_w = log_weights(p[:, [*range(1, block.W), 0]], q, states)", module=WHOLE_PATHS),
     Mutant("the first draft is not verified", "cspd-block", "r = verdict.rejection[None]",
