@@ -7,13 +7,15 @@ from pathlib import Path
 from statistics import correlation, fmean
 from typing import Final
 
-from benchmarks._timing import prompts
+from benchmarks._timing import decode, prompts
 from benchmarks.claims.claim import NUMBERS, RESULTS, Effect, against, difference, runs, sweep, texts
 from draftscope.analysis.block_stats import decode_order, local_ar_ness, router_decisions
 from draftscope.analysis.prediction import contributions
 from draftscope.analysis.seeds import Estimate
 from draftscope.analysis.stats import acceptance_by_position, agreement_by_age, mean_difference, token_difference
 from draftscope.engines.models.bundled.catalog import PATCHES
+from draftscope.engines.models.catalog import load_model
+from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.traces import read
 from draftscope.traces.schema import Trace
 
@@ -26,24 +28,27 @@ _OURS: Final = "S2D2, always, block 32"
 QUARTER: Final = 0.25
 MORE: Final = 3
 """Factor for the number of runs where effects are small: 2 standard errors become 3.5."""
+MANY: Final = 8
+"""Factor for the number of runs of which nothing but the number of passes is needed."""
+BATCH: Final = 64
+"""Pictures that are decoded in lockstep where only their passes are counted."""
 RECORDED: Final = Path(__file__).parents[2] / "assets" / "traces"
 
 
 def scd(seeds: int) -> dict[str, list[Effect]]:
     """SCD, arXiv 2510.24211: Jacobi decoding with coupled drafts.
 
-    Of pictures of as many prompts, decoded with every coupling and strength.
+    Of pictures of `seeds` prompts, decoded with every coupling; numbers of passes are of `MANY` times as many.
     """
     alone, maximal, gumbel = (_runs(seeds, coupling=name) for name in ("none", "maximal", "gumbel"))
-    half = _runs(seeds, coupling="maximal", alpha=0.5)
-    without, full, unhalved, halved = (
-        [float(trace.summary.forwards) for trace in traces] for traces in (alone, maximal, gumbel, half)
-    )
+    without, full, unhalved = (_passes(MANY * seeds, coupling=name) for name in ("none", "maximal", "gumbel"))
+    halved = _passes(MANY * seeds, coupling="maximal", alpha=0.5)
     changed = [_changed(trace) for trace in alone]
     one = difference("share changed, one apart, GS-SJD over MC-SJD", map(_changed, gumbel), map(_changed, maximal))
     far, near = ([_changed(trace, 3) for trace in traces] for traces in (maximal, gumbel))
     count = len(changed)  # without correlation its standard error is 1 / sqrt(n - 1), as the spread of n values
-    related = Estimate(correlation(changed, without), (count / (count - 1)) ** 0.5, count)
+    passes = [float(trace.summary.forwards) for trace in alone]
+    related = Estimate(correlation(changed, passes), (count / (count - 1)) ** 0.5, count)
     return {
         "Fig. 2": [Effect("correlation", related)],
         "Fig. 3": [
@@ -65,6 +70,19 @@ def scd(seeds: int) -> dict[str, list[Effect]]:
 
 def _runs(count: int, **values: object) -> list[Trace]:
     return runs("scd", "studio-image", prompts("studio-image", count), window=WINDOW, **values)
+
+
+def _passes(count: int, **values: object) -> list[float]:
+    """Return the passes that each of `count` pictures took; the first have the prompts and seeds of `_runs`."""
+    model, found = load_model("studio-image"), list[float]()
+    numbered = list(enumerate(prompts("studio-image", count)))
+    for first in range(0, count, BATCH):
+        requests = [
+            RunRequest("scd", model, text, seed=seed, settings={"window": WINDOW, **values})
+            for seed, text in numbered[first : first + BATCH]
+        ]
+        found += decode([request.job() for request in requests]).passes
+    return found
 
 
 def _changed(trace: Trace, iterations: int = 1) -> float:

@@ -443,3 +443,10 @@ def test_pictures_and_vectors_are_decoded_anew(monkeypatch: pytest.MonkeyPatch) 
     assert all(math.isfinite(size.mean) and size.runs == 2 for size in sizes)
     aligned = next(conclusion for conclusion in found if conclusion.section == "Table 4")
     assert aligned.effects[0].size.mean > 0.4
+
+
+@pytest.mark.slow
+def test_passes_are_those_of_the_runs_that_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(papers, "BATCH", 2)
+    recorded = [trace.summary.forwards for trace in papers._runs(3, coupling="gumbel")]
+    assert papers._passes(3, coupling="gumbel") == recorded and len(set(recorded)) > 1
