@@ -8,6 +8,7 @@ import torch
 
 from draftscope.demo.components.calculator import CalculatorPanel
 from draftscope.demo.components.context import AT_ONCE, PRESS, QUIET, Site, Update, serialized
+from draftscope.demo.components.first_screen import first_screen
 from draftscope.demo.components.theme import LOOK, watcher
 from draftscope.demo.components.widgets import component, notice
 from draftscope.demo.jobs.links import CHOOSE, COMPARE, LEARN, WATCH, parse_link
@@ -112,7 +113,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], missing: Sequence
     registered_folders()
     private_folder()
     copies = (FILE_LIFETIME_SECONDS // 2, FILE_LIFETIME_SECONDS)  # of files that were downloaded or uploaded
-    blocks: gr.Blocks
+    blocks: ApiBlocks
     with ApiBlocks(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         device = device_name(torch.device(parse_devices(resolve_devices())[0]))
         component("Skip to the run form", _SKIP_JS, _SKIP_CSS, elem_id="skip")
@@ -120,7 +121,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], missing: Sequence
         offered = pairs(recordings)
         turned = watcher()
         site = Site(visitors, gr.State(CurrentTraces()), gr.Textbox("", visible=False), turned)
-        with gr.Tabs(overflow_behavior="wrap") as tabs:
+        with gr.Tabs(overflow_behavior="wrap", elem_id="pages") as tabs:
             with gr.Tab("Watch", id=WATCH) as watch_tab:
                 watch = WatchPage(site, offered, scenes(recordings, offered), recordings, missing)
             with gr.Tab("Compare", id=COMPARE) as compare_tab:
@@ -140,6 +141,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], missing: Sequence
         PageLoadHandler(tabs, watch, compare, computed).connect(blocks)
         compare.connect_again(tabs)
         api.build(visitors)
+        blocks.beginning = first_screen(watch.offer, list(offered[0].recording.traces) if offered else [])
         for event in (blocks.load, turned.turned):
             event(None, None, site.look, js=LOOK, **QUIET)
 

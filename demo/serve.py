@@ -21,12 +21,14 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from draftscope.demo.components import lessons
-from draftscope.demo.components.theme import CSS, theme
+from draftscope.demo.components.first_screen import FONTS
+from draftscope.demo.components.theme import CSS, PAGE, theme
 from draftscope.demo.jobs.recordings import FOLDER
 from draftscope.demo.pages.api import ENDPOINTS, FILE_FORMAT, TOOLS, tool_call_error
 from draftscope.demo.server import event_stream as live
 from draftscope.demo.server import log
-from draftscope.demo.server.api_errors import as_json, described, handlers, validate_tool_calls
+from draftscope.demo.server.api_errors import ApiBlocks, as_json, described, handlers, validate_tool_calls
+from draftscope.demo.server.first_screen import FirstScreen
 from draftscope.demo.server.limits import MAX_LIGHT_REQUESTS, SESSIONS, UPLOAD_BYTES, server_limits
 from draftscope.demo.server.middleware import RequestFilter, UploadQuota
 from draftscope.demo.server.run_queue import run_queue
@@ -38,6 +40,7 @@ from draftscope.engines.paths import ASSETS
 from draftscope.engines.runtime.driver import Run
 from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.traces.version import __version__
+from draftscope.visualizers import player
 from draftscope.visualizers.fonts import offer_fonts
 from draftscope.visualizers.lessons import lesson_html
 
@@ -88,6 +91,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], missing: Sequence[str] = (
         trace_answer(folders[0], folders[1:])
     )
     service.get(live.ADDRESS, response_model=None)(live.answer)
+    service.get(f"/{FONTS}{{name}}", response_model=None)(font_answer)
     # The page about the endpoints asks how busy they were, and would log that this is refused.
     service.get("/monitoring/summary")(lambda: {"functions": {}})
     service.router.routes.insert(0, service.router.routes.pop())
@@ -100,6 +104,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], missing: Sequence[str] = (
 
 def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, Any]) -> tuple[FastAPI, str]:
     room = Middleware(UploadQuota, folders[0], private_folder(), server_limits())
+    first = Middleware(FirstScreen, blocks.beginning if isinstance(blocks, ApiBlocks) else "")
     service, address, _ = blocks.launch(
         prevent_thread_lock=True,
         share=False,
@@ -120,10 +125,10 @@ def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, 
             "docs_url": None,
             "redoc_url": None,
             "exception_handlers": handlers(ENDPOINTS),
-            "middleware": [_ZIPPED, Middleware(RequestFilter), room],
+            "middleware": [first, _ZIPPED, Middleware(RequestFilter), room],
         },
         theme=theme(),
-        css=CSS,
+        css=PAGE + CSS,
         **options,
     )
     return service, address
@@ -157,6 +162,14 @@ def trace_answer(visitors: Path, recorded: Sequence[Path]) -> Callable[[str, str
         raise HTTPException(404, "trace: it is not here, or no more; decode the run again.")
 
     return answer
+
+
+def font_answer(name: str) -> FileResponse:
+    """The answer to GET /fonts/NAME: a font of the player."""
+    if name not in player.FONTS.values():
+        raise HTTPException(404, "font: there is none of this name; the page names the fonts that it uses.")
+    forever = {"cache-control": "public, max-age=31536000, immutable"}
+    return FileResponse(player.FOLDER / "fonts" / name, media_type="font/woff2", headers=forever)
 
 
 def readyz(folder: Path, missing: Sequence[str]) -> JSONResponse:

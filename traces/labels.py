@@ -37,6 +37,8 @@ NAMES: Final[tuple[tuple[str, Mapping[str, str], str], ...]] = (
     ("fdm-style", {}, "FDM-style"),
 )
 """Method, settings and name of a run that has them; the first that fits counts, and a setting that is missing fits."""
+MODEL_NAMES: Final = {"smollm2": "SmolLM2-135M", "smollm2-block": "SmolLM2-135M in blocks"}
+"""Short names of models, by id."""
 
 
 def method_name(trace: Trace) -> str:

@@ -45,19 +45,19 @@ class Surface:
 
 LIGHT: Final = Surface(
     background="#ffffff",
-    panel="#f4f5f7",
-    text="#1a1c20",
-    muted="#585d66",
-    line="#d8dbe0",
+    panel="#f4f3ef",
+    text="#16181d",
+    muted="#565b66",
+    line="#dcd9d1",
     accent=BLUE,
     emphasis=VERMILLION,
 )
 DARK: Final = Surface(
-    background="#16171a",
-    panel="#212327",
-    text="#eceef1",
-    muted="#a9aeb7",
-    line="#3a3d44",
+    background="#171a20",
+    panel="#1d2128",
+    text="#eeeff1",
+    muted="#a4acb8",
+    line="#343a45",
     accent=SKY_BLUE,
     emphasis=ORANGE,
 )

@@ -48,7 +48,7 @@ def standalone(traces: Sequence[Trace], title: str, *, after: str = "") -> str:
         reports=inert(json.dumps(report_messages(traces))),
         script=player.script(),
     )
-    return document(title, content, player.style())
+    return document(title, content, player.fonts() + player.style())
 
 
 def document(title: str, content: str, style: str = "") -> str:

@@ -33,13 +33,35 @@ _LIGHT: Final = ("#eaf4fb", "#d3e8f6", "#a9d2ee", "#7cbbe5", "#56b4e9", "#1f86c4
 _DEEP: Final = ("#0072b2", "#005f95", "#004c78", "#00395a", "#002740")
 _BLUE: Final = colors.Color(*_LIGHT, *_DEEP, name="okabe-blue")
 
+PAGE: Final = """
+/* Paper, cards, ink and lines of the page; one scale of type, one of space (the player has the same), one button. */
+:root { --paper: #faf9f6; --card: #ffffff; --ink: #16181d; --soft: #565b66; --line: #e0ddd5; --ds-ground: var(--paper);
+  --xs: 12px; --s: 13px; --m: 15px; --l: 18px; --xl: 26px; --1: 4px; --2: 8px; --3: 12px; --4: 16px; --6: 24px;
+  --words: "Source Serif 4", Georgia, "Noto Serif", serif; }
+.dark { --paper: #0f1115; --card: #171a20; --ink: #eeeff1; --soft: #a4acb8; --line: #2a2f38; }
+body { background: var(--paper) !important; }
+"""
+"""Rules of the page itself, which hold before the app has started."""
+
 # Gradio adds a copy of every rule below its own container, and only that copy is kept inside a media query.
 CSS: Final = """
-.gradio-container { width: 100% !important; max-width: 1400px !important; margin: 0 auto !important; }
+.gradio-container { width: 100% !important; max-width: 1456px !important; margin: 0 auto !important; background: none; }
 .gradio-container { overflow: clip !important; } /* hidden would keep what is sticky from sticking */
-.gradio-container .fillable { padding: 16px clamp(14px, 2.5vw, 32px) !important; }
-#masthead .prose { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 14px; }
-#masthead h1 { margin: 0; font-size: 22px; font-weight: 700; letter-spacing: -0.01em; }
+.gradio-container .fillable { padding: 0 clamp(12px, 1.7vw, 24px) var(--4) !important; }
+/* The name and the tabs share the first row. */
+#masthead { position: absolute; z-index: 1; width: auto; height: 52px; padding: 0; }
+#masthead .prose { display: flex; align-items: center; height: 52px; }
+#masthead h1 { margin: 0; font: 650 20px/1 var(--words); letter-spacing: -0.01em; color: var(--ink); }
+#masthead p { display: none; }
+#pages > .tab-wrapper { height: 52px; padding: 0 0 0 136px; }
+#pages > .tab-wrapper .tab-container { gap: var(--1); height: 52px; align-items: center; border: 0; }
+#pages > .tab-wrapper .tab-container::after { display: none !important; }
+#pages > .tab-wrapper button { height: 34px; padding: 0 14px; border: 0; border-radius: 99px; color: var(--soft);
+  font-size: var(--m); font-weight: 500; }
+#pages > .tab-wrapper button::after { display: none; }
+#pages > .tab-wrapper button:hover { background: var(--line); color: var(--ink); }
+#pages > .tab-wrapper button.selected { background: var(--line); color: var(--ink) !important; }
+#pages > .tabitem { padding: 0; }
 #compare-bar { align-items: start; flex-wrap: nowrap; }
 #compare-bar > .block { flex: 1 1 0; min-width: 0 !important; }
 #compare-bar > button { flex: none; }
@@ -57,12 +79,16 @@ CSS: Final = """
 .label-wrap > .icon { flex: none; align-self: center; }
 .numbers > * { flex: 1 1 360px; }
 .place p { color: var(--body-text-color-subdued); font-size: 12px; overflow-wrap: anywhere; }
-#masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #skip { position: absolute; overflow: visible !important; }
 .notice-box:not(:has(.notice)), #outcome:not(:has(.facts)), #why:not(:has(details)), #tour:not(:has(section)),
 #grid:not(:has(section)), #watcher { display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }
+button.primary, button.secondary, .taken > * {
+  border-radius: 99px !important; box-shadow: none !important; font-weight: 550; }
+button.primary { border: 1px solid var(--ink); }
+button.secondary { border: 1px solid var(--line); background: var(--card); color: var(--ink); }
+button.secondary:hover { border-color: var(--ink); background: var(--card); }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
 #calculator-answer h1 { margin: 0 0 8px; font-size: clamp(24px, 2.6vw, 36px); line-height: 1.2; text-wrap: balance; }
 #calculator-answer h1 em { display: block; margin-top: 6px; font-size: 17px; font-style: normal; font-weight: 500; }
@@ -71,8 +97,11 @@ CSS: Final = """
   font-size: 19px; font-weight: 600; line-height: 1.4; }
 #choose-answer p:not(:only-child) { max-width: 120ch; font-size: 16px; }
 #bias-plot { max-width: 800px; } /* its panels are square */
-#ask { align-items: stretch; gap: 10px; }
-#prompt textarea, #prompt input { min-height: 46px; padding: 10px 14px; font-size: 17px; line-height: 1.4; }
+#ask { align-items: center; gap: var(--3); }
+#ask > button { flex: 0 0 128px !important; }
+#prompt textarea, #prompt input { min-height: 46px; padding: 9px 18px; border: 1px solid var(--line);
+  border-radius: 23px; background: var(--card); font: 400 17px/1.4 var(--words); }
+#prompt, #prompt .input-container { border: 0; background: none; }
 #prompt textarea:placeholder-shown, #prompt textarea::placeholder {
   overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 #run, #stop, #stop-what-if { min-height: 46px; }
@@ -100,8 +129,11 @@ CSS: Final = """
 .reading th { white-space: nowrap; }
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
 @media (max-width: 640px) {
-  #masthead p { display: none; } /* the run and its controls fit on one screen */
-  .tab-container button { padding: 0 9px !important; }
+  #masthead h1 { font-size: 17px; }
+  #ask > button { flex-basis: 92px !important; min-width: 0; }
+  #pages > .tab-wrapper { padding-left: 92px; }
+  .tab-container button { padding: 0 8px !important; }
+  #pages > .tab-wrapper button { font-size: var(--s); }
   .reading table { font-size: 12px; }
   .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }
   .reading td .katex { font-size: 1em; }
@@ -122,22 +154,33 @@ def theme() -> gr.themes.Base:
         secondary_hue=_BLUE,
         neutral_hue=colors.zinc,
         radius_size=sizes.radius_md,
-        font=["system-ui", "-apple-system", "Segoe UI", "sans-serif"],
+        font=["Inter", "system-ui", "-apple-system", "Segoe UI", "sans-serif"],
         font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "monospace"],
     )
     return base.set(
-        button_primary_background_fill="*primary_600",
-        button_primary_background_fill_hover="*primary_700",
+        button_primary_background_fill="#16181d",
+        button_primary_background_fill_dark="#eeeff1",
+        button_primary_background_fill_hover="#075a99",
+        button_primary_background_fill_hover_dark="#7cc2f5",
         button_primary_text_color="#ffffff",
-        button_primary_text_color_dark="#ffffff",
+        button_primary_text_color_dark="#0f1115",
         body_text_color_subdued="*neutral_600",
         body_text_color_subdued_dark="*neutral_300",
         block_info_text_color="*neutral_600",
         block_info_text_color_dark="*neutral_300",
         block_title_text_color="*neutral_700",
         block_label_text_color="*neutral_700",
-        body_background_fill_dark="#16171a",
-        background_fill_primary_dark="#16171a",
+        body_background_fill="#faf9f6",
+        body_background_fill_dark="#0f1115",
+        background_fill_primary_dark="#171a20",
+        background_fill_secondary="#f3f1ec",
+        background_fill_secondary_dark="#1d2128",
+        border_color_primary="#e0ddd5",
+        border_color_primary_dark="#2a2f38",
+        block_background_fill="#ffffff",
+        block_background_fill_dark="#171a20",
+        body_text_color="#16181d",
+        body_text_color_dark="#eeeff1",
         checkbox_border_color="*neutral_500",
         checkbox_border_color_dark="*neutral_400",
         link_text_color="#005f95",

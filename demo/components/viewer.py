@@ -30,21 +30,31 @@ _CHIPS: Final = {"continuous": "continuous tokens"}
 
 _BRIDGE = """
 let on = '';  // the hardware that runs which are compared are computed for
-const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
-  data: JSON.parse(DATA), hash: FIRST, staged: true,
-  emit: (name, detail) => {
-    const tour = { invited: 'begin', explored: 'end' }[name];
-    if (tour) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: tour }));
-    const place = name === 'moved' && { ...detail, name: NAME };
-    if (place) document.dispatchEvent(new CustomEvent('draftscope-moved', { detail: place }));
-    if (name === 'chosen') called(player.called);
-    if (name === 'chosen' || name === 'supposed') trigger(name, detail);
-    if (FIRST || name !== 'settled' || on === detail.on) return;
-    on = detail.on;
-    draftscopeAddress.write({ place: on && `clock=computed&on=${on}` });
-    trigger('clocked', { on });
-  },
-});
+const emit = (name, detail) => {
+  const tour = { invited: 'begin', explored: 'end' }[name];
+  if (tour) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: tour }));
+  const place = name === 'moved' && { ...detail, name: NAME };
+  if (place) document.dispatchEvent(new CustomEvent('draftscope-moved', { detail: place }));
+  if (name === 'chosen') called(player.called);
+  if (name === 'chosen' || name === 'supposed') trigger(name, detail);
+  if (FIRST || name !== 'settled' || on === detail.on) return;
+  on = detail.on;
+  draftscopeAddress.write({ place: on && `clock=computed&on=${on}` });
+  trigger('clocked', { on });
+};
+// The player that has played since the page began comes here as it is.
+const first = FIRST && globalThis.draftscopeFirst;
+const player = first ? first.player
+  : Draftscope.mount(element.querySelector('.player'), { data: JSON.parse(DATA), hash: FIRST, staged: true, emit });
+if (first) {
+  const within = player.root.contains(document.activeElement) && document.activeElement;
+  element.querySelector('.player').replaceWith(player.root);
+  player.emit = emit;
+  delete globalThis.draftscopeFirst;
+  document.getElementById('first').remove();
+  if (within) within.focus({ preventScroll: true });
+  setTimeout(() => first.heard.forEach((event) => emit(...event)));
+}
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
 // A loop would be drawn while the first passes of a run arrive. A refused run leaves the picture.
 if (FIRST) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
@@ -69,7 +79,7 @@ const begin = (name, { heads, answers }) => {
 };
 const stand = (at) => at && (player.useClock(at.clock, at.on), player.jump(player.readingOf(at.now)));
 const act = {
-  offer: ({ pairs, invite }) => { leave(); player.offer(pairs, invite); },
+  offer: ({ pairs, invite }) => { leave(); if (!player.race.pairs.length) player.offer(pairs, invite); },
   load: async ({ urls, reports, address, placed, at }) => {
     leave();
     called(address ?? '', placed);

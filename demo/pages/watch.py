@@ -94,7 +94,9 @@ class WatchPage:
         self.opening = gr.State(None)
         """Link that is being opened, until its run has finished."""
         tour(toured, elem_id="tour")
-        self.viewer = trace_viewer("viewer", recorded_pairs_message(self.pairs, _INVITE if toured else ""), first=True)
+        self.offer = recorded_pairs_message(self.pairs, _INVITE if toured else "")
+        """Message of the recorded pairs that the page opens with."""
+        self.viewer = trace_viewer("viewer", self.offer, first=True)
         self.problem = notice_box(elem_id="problem")  # between the stage and the prompt: in sight, wherever one looks
         self._build_form(_USUAL, recordings)
         self._build_outcome()

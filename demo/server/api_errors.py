@@ -31,6 +31,9 @@ _NO_FILE: Final = "file: unknown path; upload the file first and send the path o
 class ApiBlocks(gr.Blocks):
     """gradio's Blocks, whose public endpoints say in a sentence what is wrong with a request."""
 
+    beginning = ""
+    """HTML with which the page begins, before the app has started."""
+
     async def preprocess_data(
         self, block_fn: Any, inputs: list[Any], state: Any, explicit_call: bool = False
     ) -> list[Any]:

@@ -7,13 +7,14 @@ What the terms mean, in the player and around it, is in glossary.toml.
 
 import json
 import tomllib
+from base64 import b64encode
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from draftscope.analysis.hardware import presets
-from draftscope.traces.labels import NAMES
+from draftscope.traces.labels import MODEL_NAMES, NAMES
 from draftscope.traces.measures import MEASURES
 from draftscope.traces.replay import PENDING
 from draftscope.traces.schema import FATES
@@ -27,6 +28,9 @@ _SCRIPTS = (
     *("bars", "worked", "hardware", "controls", "race", "script", "stage", "player"),
 )
 """The modules, in the order in which they run in one scope."""
+
+FONTS: Final = {"Inter": "inter.woff2", "Source Serif 4": "serif.woff2"}
+"""Files of the folder `fonts` by family: letters of the interface, and of what a model or an author writes."""
 
 
 @cache
@@ -56,6 +60,24 @@ def style() -> str:
 
 
 @cache
+def fonts(address: str = "") -> str:
+    """Return the style sheet of the player's fonts, which may be left out.
+
+    Args:
+        address: Where the page finds `fonts/`; by default the fonts are part of the style sheet.
+    """
+    rules = []
+    for family, name in FONTS.items():
+        data = b64encode((FOLDER / "fonts" / name).read_bytes()).decode()
+        source = f"{address}{name}" if address else f"data:font/woff2;base64,{data}"
+        rules.append(
+            f'@font-face {{ font-family: "{family}"; src: url({source}) format("woff2"); '
+            "font-weight: 100 900; font-display: swap; }\n"
+        )
+    return "".join(rules)
+
+
+@cache
 def page() -> str:
     """Return the `string.Template` of what a standalone page shows."""
     return _read("page.html")
@@ -80,6 +102,7 @@ def data() -> dict[str, Any]:
         ],
         "measures": {name: asdict(measure) for name, measure in MEASURES.items() if measure.per == "position"},
         "names": NAMES,
+        "models": MODEL_NAMES,
         "renamedSettings": {"methods": sorted(METHODS_WITH_RENAMED_SETTINGS), "names": dict(RENAMED_SETTINGS)},
         "surfaces": {"light": asdict(LIGHT), "dark": asdict(DARK)},
         "hardware": presets(),

@@ -50,5 +50,7 @@
     const tabs = document.querySelector("[role=tablist]")?.children ?? [];
     [...tabs].find(({ dataset }) => dataset.tabId === tab())?.click();
   });
-  globalThis.draftscopeAddress = { write, place, name, stand, grid, choose };
+  /** Whether the address names nothing but a position in what the page opens with. */
+  const placedAlone = () => Object.entries(read()).every(([part, value]) => part === "place" || !value);
+  globalThis.draftscopeAddress = { write, placedAlone, place, name, stand, grid, choose };
 })();

@@ -50,6 +50,7 @@ export class Controls {
     const open = () => this.numbers.setAttribute("aria-pressed", String(player.showNumbers()));
     this.numbers = makeButton({ class: "ds-tell", "aria-pressed": "false", title: "Show this step in numbers" }, open, "Numbers");
     this.next = player.worked.makeGo(NEXT[0], "ds-tell ds-next");
+    this.lecture = makeButton({ class: "ds-tell ds-lecturing", "aria-pressed": "false", "aria-keyshortcuts": "L", title: "The stage alone, in large letters (L); Escape leaves" }, () => player.lecture(), "Lecture");
     this.whole = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
     this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
     this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });
@@ -59,7 +60,7 @@ export class Controls {
     this.node = make(
       "div",
       { class: "ds-controls" },
-      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.next, this.numbers, this.whole),
+      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.next, this.numbers, this.lecture, this.whole),
       make("div", { class: "ds-choices" }, make("label", { class: "ds-speed" }, "Speed ", this.speed), overlay),
       this.hardware.node,
     );

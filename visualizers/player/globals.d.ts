@@ -11,6 +11,7 @@ interface DraftscopeTerms {
 
 interface DraftscopeAddress {
   write(parts: Record<string, string>, how?: "replaceState" | "pushState"): void;
+  placedAlone(): boolean;
   place(): Record<string, string>;
   name(tab: string, run: string, placed?: boolean): void;
   stand(at: Record<string, string | number | null>, run: string): void;

@@ -30,6 +30,8 @@ class Player {
   turns;
   /** @type {boolean} */
   wasConnected;
+  /** @type {boolean} */
+  lecturing;
   /** @type {any[]} */
   lanes;
 
@@ -39,7 +41,7 @@ class Player {
     this.answers = {};
     this.clock = "passes";
     this.speed = USUAL_SPEED.passes;
-    this.playing = this.guided = false;
+    this.playing = this.guided = this.lecturing = false;
     this.until = Infinity;
     this.schedule = this.schedule.bind(this);
     this.forget();
@@ -90,9 +92,25 @@ class Player {
     return this.root.classList.toggle("is-numbers");
   }
 
+  /** Show the stage alone, as large as the screen, for a lecture; or leave that. */
+  lecture(on = !this.lecturing) {
+    if (on === this.lecturing || (on && !this.stage.shown)) return;
+    this.lecturing = on;
+    this.root.classList.toggle("is-lecture", on);
+    this.root.popover = on ? "manual" : null;
+    if (on) this.root.showPopover();
+    this.controls.lecture.setAttribute("aria-pressed", String(on));
+    if (on) document.documentElement.requestFullscreen?.().catch(() => {}); // a browser may refuse: the window is filled then
+    else if (document.fullscreenElement) document.exitFullscreen();
+    this.refit();
+  }
+
   listen(keys) {
     const { signal } = (this.stopListening = new AbortController());
     keys.addEventListener("keydown", (event) => this.onKey(event), { signal });
+    document.addEventListener("keydown", (event) => this.onPageKey(event), { signal });
+    document.addEventListener("fullscreenchange", () => document.fullscreenElement || this.lecture(false), { signal });
+    document.fonts.addEventListener("loadingdone", () => this.refit(), { signal }); // letters have another width now
     this.darkPage = matchMedia("(prefers-color-scheme: dark)");
     this.darkPage.addEventListener("change", () => this.useTheme(), { signal });
     const body = new MutationObserver(() => this.useTheme());
@@ -188,6 +206,11 @@ class Player {
     this.compute();
   }
 
+  /** A model's short name, where it has one. */
+  modelName({ model }) {
+    return this.data.models[model?.id] ?? model?.title ?? model?.id ?? "";
+  }
+
   /** The name of a run and the settings that give it, as traces/labels.py has them. */
   nameOf({ method, variant, config }) {
     const fits = ([known, values]) => known === method && Object.entries(values).every(([name, value]) => String(config?.[name] ?? value) === value);
@@ -272,6 +295,12 @@ class Player {
       this.fail(`This trace could not be loaded: ${error.message}`);
       return false;
     }
+  }
+
+  /** Say that something is on its way. */
+  expect() {
+    this.fetching = true;
+    this.refresh();
   }
 
   loadUrl(urls, options) {
@@ -518,10 +547,19 @@ class Player {
     if (target.closest?.("select, textarea, input:not(.ds-slider, [type=checkbox]), [contenteditable]")) return;
     const go = NEXT.find(([, , letter]) => letter === key);
     if (go) return this.worked.go(go[0]);
+    if (key === "l" || key === "L") return this.lecture();
     const { lane, view } = this.viewOf(target);
     if (view) this.chosenLane = lane;
     const handled = (view && this.moveCursor(lane, view, key)) || this.steer(key, target);
     if (handled) event.preventDefault();
+  }
+
+  /** Keys pressed outside: a lecture begins where nothing has the focus, and takes every key while it lasts. */
+  onPageKey(event) {
+    const { target, key } = event;
+    if (event.defaultPrevented || this.gone() || this.root.contains(target)) return;
+    const begins = key.toLowerCase() === "l" && target === document.body && this.hash && this.stage.shown && this.root.checkVisibility();
+    if (this.lecturing || begins) this.onKey(event);
   }
 
   /** Arrow keys in a view choose a token. */
@@ -588,6 +626,7 @@ class Player {
     else if (key === "Home") this.jump(0);
     else if (key === "End") this.jump(Infinity);
     else if (key === " " && !pressing) this.toggle();
+    else if (key === "Escape" && this.lecturing) this.lecture(false);
     else if (key === "Escape" && this.kept) this.takeBack();
     else if (key === "Escape" && this.position !== null) {
       this.position = null;

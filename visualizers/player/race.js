@@ -37,7 +37,7 @@ export class Race {
     this.node = make("div", { class: "ds-race" }, line, this.reason, choose);
   }
 
-  /** Offer pairs to choose from: `name`, `urls`, the reports of the runs, `reports`, and what the address calls it. */
+  /** Offer pairs to choose from: `name`, `urls` or, where the page has them, `traces`, the reports of the runs, `reports`, and what the address calls it. */
   offer(pairs, invite = "") {
     this.pairs = pairs;
     this.invite.textContent = invite;
@@ -51,11 +51,13 @@ export class Race {
     const { player } = this;
     const pair = this.pairs[index];
     this.chosen = index;
-    await player.fetched(pair.urls, (traces) => {
+    const show = (traces) => {
       if (this.chosen !== index || player.gone()) return;
       player.load(traces, { reports: pair.reports, loop: true, afresh: asked, called: pair.called });
       if (asked) player.emit("chosen", { index });
-    });
+    };
+    if (pair.traces) show(pair.traces);
+    else await player.fetched(pair.urls, show);
   }
 
   /** Another run is shown: the pair that the address calls so, or none. */
@@ -135,7 +137,7 @@ export class Race {
     if (!truth) this.explain(false);
     const { prompt, model } = lane.replay.meta;
     const asked = prompt ? `“${prompt}”` : (model?.title ?? "");
-    say(this.asked, this.pairs.length ? (this.pair ? "Recorded" : "") : asked); // a host that offers pairs has the prompt in its form
+    say(this.asked, this.pairs.length ? "" : asked); // a host that offers pairs has the prompt in its form
   }
 }
 

@@ -281,6 +281,11 @@ export class Replay {
     state.steps += 1;
   }
 
+  /** How many of the first `count` steps were passes of the target. */
+  targetPasses(count) {
+    return this.drafts ? this.steps.slice(0, count).filter(({ drafting }) => !drafting).length : count;
+  }
+
   /** The number of steps that have ended at time `now` of the clock. */
   stepsAt(clock, now) {
     return countWhile(this.ends[clock], (end) => end <= now + 1e-6) - 1;

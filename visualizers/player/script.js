@@ -19,15 +19,17 @@ const VERDICT_TIMES = { grow: 560, look: 620, drop: 680, judge: 720, fall: 440, 
 /** Of these, those that only a uniform draw has. */
 const COIN_PARTS = ["drop", "residual", "roll"];
 /** How long a verdict takes, of that: the first one is read, then the race goes on; signs to the machine are passed over. */
-const VERDICT_PACE = { first: 0.65, later: 0.25, sign: 0.06 };
+const VERDICT_PACE = { first: 0.58, later: 0.1, sign: 0.06 };
 /** How long a pass takes once a verdict was read, of what it took before. */
 const AFTER_READING = 0.45;
 /** The branches of a draft graph: how long they grow, are tested, and the accepted one takes on its way into the text. */
 const BRANCH_TIMES = { grow: 500, judge: 700, join: 800 };
 /** So much slower are drafts until then. */
-const SLOW_START = 1.5;
+const SLOW_START = 1.2;
 const TRANSLUCENT = 0.4;
 export const SIGN_SIZE = 0.89;
+/** A bold word's width over that of the same word in usual letters. */
+const BOLD_WIDTH = 1.06;
 const MOST_STAGED = 4;
 /** Pixels of a token at least that is a piece of a character. */
 const LEAST_BOX = 3;
@@ -37,7 +39,7 @@ const LEFT_TO_RIGHT = ["drafted", "accepted", "resampled", "discarded", "bonus",
 export const progress = (time, from, to) => Math.max(0, Math.min(1, (time - from) / (to - from)));
 export const mixed = (from, to, share) => from + (to - from) * share;
 export const slowing = (share) => 1 - (1 - share) ** 3;
-const swinging = (share) => (share < 0.5 ? 4 * share ** 3 : 1 - (2 - 2 * share) ** 3 / 2);
+export const swinging = (share) => (share < 0.5 ? 4 * share ** 3 : 1 - (2 - 2 * share) ** 3 / 2);
 const sameToken = (one, other) => String(one) === String(other);
 
 /** A token by itself: without the spaces around it, which are all that some have. */
@@ -194,7 +196,8 @@ export class Script {
   put(token, position, before, more) {
     const written = this.writtenAt(token, position);
     const place = this.slots ? this.slots[position] : this.flow(written, before, true, this.restWidth(position));
-    const { text, sign, width } = written;
+    const { text, sign } = written;
+    const width = written.width * (more.instead ? BOLD_WIDTH : 1);
     this.words.push({ token, position, text, sign, ...place, width, side: directionOf(text), before, solid: null, gone: null, verdict: null, ...more });
     this.standing.set(position, this.words.at(-1));
     return this.words.at(-1);
@@ -320,7 +323,8 @@ export class Script {
     word.kind = "rejected";
     this.standing.delete(word.position);
     if (!columns.length && !bells && !terms.length) return this.strike(pass, word, name === "resampled" ? moment.token("token") : null, began);
-    const pace = VERDICT_PACE[word.sign ? "sign" : this.read ? "later" : "first"];
+    const brief = this.read || word.sign;
+    const pace = VERDICT_PACE[word.sign ? "sign" : brief ? "later" : "first"];
     this.read ||= !word.sign;
     const times = {};
     let time = began + 40;
@@ -328,9 +332,9 @@ export class Script {
       times[part] = time;
       if (moment.ratioDecided || !COIN_PARTS.includes(part)) time += length * pace;
     }
-    const verdict = { pass, moment, word, times, columns, bells, terms, pick: columns.findIndex(({ token }) => token === moment.token("token")) };
+    const verdict = { pass, moment, word, brief, times, columns, bells, terms, pick: columns.findIndex(({ token }) => token === moment.token("token")) };
     word.gone = { pass: pass.index, at: times.fall, until: Math.max(times.residual, times.fall + FALL * pace), struck: times.judge + 40 };
-    verdict.drawn = this.put(moment.token("token"), word.position, word.before, { kind: "drawn", born: pass.index, from: times.land - 60, solid: { pass: pass.index, at: -Infinity }, verdict });
+    verdict.drawn = this.put(moment.token("token"), word.position, word.before, { kind: "drawn", born: pass.index, from: times.land - 60, solid: { pass: pass.index, at: -Infinity }, verdict, instead: word.text });
     this.cursor = verdict.drawn.next;
     pass.verdict = verdict;
     return time;
@@ -340,7 +344,7 @@ export class Script {
   strike(pass, word, token, time) {
     const pace = this.pace * (this.isText ? 1 : 0.5);
     word.gone = { pass: pass.index, at: time + SETTLE * pace, until: time + (SETTLE + FALL) * pace, struck: time };
-    if (token !== null) this.cursor = this.put(token, word.position, word.before, { kind: "drawn", born: pass.index, from: time + SETTLE * pace, solid: { pass: pass.index, at: -Infinity } }).next;
+    if (token !== null) this.cursor = this.put(token, word.position, word.before, { kind: "drawn", born: pass.index, from: time + SETTLE * pace, solid: { pass: pass.index, at: -Infinity }, instead: word.text }).next;
     return time + (SETTLE + FALL) * pace;
   }
 
@@ -408,7 +412,7 @@ export class Script {
     const last = Array.from({ length: 1 + Math.max(-1, ...this.standing.keys()) }, (_, position) => this.standing.get(position) ?? null);
     const texts = last.map((word) => word && this.replay.wordOf(word.token));
     const shown = displayWords(texts);
-    const widths = shown.map((text) => (text === null ? 0 : this.written(text).width));
+    const widths = shown.map((text, position) => (text === null ? 0 : this.written(text).width * (last[position]?.instead ? BOLD_WIDTH : 1)));
     if (!texts.every(isPlain)) shown.forEach((text, position) => {
       if (!text?.trim()) return;
       const first = joinedWith(texts, shown, position);
@@ -498,7 +502,7 @@ function stagedColumns(moment) {
 /** An acceptance test at a time: how far its bars have grown, are separated and turned into the residual, and how far the ball is. */
 function verdictAt(verdict, time, coin = verdict.moment.number("coin")) {
   const { grow, look, drop, judge, fall, residual, roll, land } = verdict.times;
-  const seen = { verdict, coin, alpha: progress(time, grow, grow + 160), grown: progress(time, grow, look), judged: time > judge - 120 };
+  const seen = { verdict, coin, alpha: progress(time, grow, grow + Math.min(160, (drop - grow) / 2)), grown: progress(time, grow, look), judged: time > judge - Math.min(120, (judge - drop) / 5) };
   const plain = { ...seen, told: 0, chosen: progress(time, judge - 60, judge + 300), apart: 0, scaled: 0, dropped: 0, seen: 0, ring: 0, sunk: 0, rolled: 0 };
   if (!verdict.moment.ratioDecided) return plain;
   const [fallen, share] = [mixed(fall, residual, 0.3), progress(time, drop, judge - 60)];

@@ -4,11 +4,11 @@
 import { LEAST_REST, drawBells, drawTerms, small } from "./bars.js";
 import { LEAST_RULED, loaded } from "./canvases.js";
 import { drawTile } from "./charts.js";
-import { drawDot, drawLine, drawOutline, drawText, drawWithin, fillBox, make, makeSlider, say, sized } from "./paint.js";
+import { drawDot, drawLine, drawOutline, drawText, drawWithin, fillBox, make, makeSlider, paintPath, say, sized } from "./paint.js";
 import { SETTLE_MILLISECONDS, wantsStillness } from "./player.js";
 import { AFTER_FINISH, counted } from "./race.js";
 import { figure, formatInteger } from "./replay.js";
-import { SIGN_SIZE, Script, branchesInWords, growsInRow, isStaged, mixed, progress, slowing } from "./script.js";
+import { SIGN_SIZE, Script, branchesInWords, growsInRow, isStaged, mixed, progress, slowing, swinging } from "./script.js";
 import { uniformDrawInWords, withUniformDraw } from "./uniform_draw.js";
 
 /** By the least width: letters, lines, columns of bars and their label, and pixels below, for the bars, for branches and for the other run. */
@@ -18,6 +18,15 @@ const STAGE_SHAPES = [
   { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 16, label: 72, small: 12, below: 116, bars: 100, branches: 130, strip: 58 },
 ];
 const CAPTION_WIDTH = 330;
+/** Two texts have two lanes: the pixels between them, of a lane's edge, heading and strip of passes, and below a close-up's bars. */
+const LANES = {
+  wide: { gap: 12, edge: 28, head: 54, strips: [58, 30], below: 44 },
+  narrow: { gap: 8, edge: 14, head: 50, strips: [48, 22], below: 32 },
+};
+/** Letters of two lanes: the largest that fit both finished texts, in pixels, their line over their size, and of texts that still run. */
+const LANE_LETTERS = { sizes: [96, 88, 82, 76, 70, 66, 62, 58, 55, 52, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25, 23, 21, 19, 18, 17, 16, 15], line: 1.38, running: { wide: 26, narrow: 18 } };
+/** The refused word above its correction, over the size of that. */
+const REFUSED_SIZE = 0.46;
 const CLIP_FRAME = 200;
 /** Between two pictures of one size: the least width for bars and caption, and the space next to it. */
 const MIDDLE = { least: 376, gap: 40 };
@@ -37,6 +46,15 @@ export class Stage {
   replay;
   /** @type {any} */
   script;
+  /** @type {any} The other run's, where both texts have lanes. */
+  otherScript;
+  /** @type {string} */
+  wordFont;
+  /** Pixels that the upper lane's name takes, and where its figures begin. */
+  named = 0;
+  figured = 0;
+  /** @type {WeakMap<any, boolean[][]>} */
+  plated;
   /** @type {any} */
   size;
   /** @type {HTMLElement} */
@@ -87,19 +105,52 @@ export class Stage {
     if (!this.shown || !width) return;
     const shape = STAGE_SHAPES.find(({ least }) => width >= least);
     this.isText = replay.grid.kind === "text";
-    this.font = getComputedStyle(this.node).fontFamily;
+    const look = getComputedStyle(this.node);
+    this.font = look.fontFamily;
+    this.wordFont = this.isText ? look.getPropertyValue("--ds-words") || this.font : this.font;
     sized(this.canvas, width, height);
     const known = this.isText && replay.complete && !this.lane.live && replay.positions <= LETTERS.most;
-    for (const scale of [...(known ? LETTERS.scales : []), 1]) {
-      const letters = { ...shape, size: shape.size * scale, line: shape.line * scale };
-      this.size = { ...shape, width, height, right: width - shape.left, ...(this.isText ? this.textSize(letters, height) : this.pictureSize(shape, width, height)) };
-      this.script = new Script(replay, this.ruler(this.size.size), this.size);
-      if (this.script.fits) break;
+    this.otherScript = null;
+    if (this.laned) this.fitLanes(shape, width, height, known);
+    else {
+      for (const scale of [...(known ? LETTERS.scales : []), 1]) {
+        const letters = { ...shape, size: shape.size * scale, line: shape.line * scale };
+        this.size = { ...shape, width, height, right: width - shape.left, ...(this.isText ? this.textSize(letters, height) : this.pictureSize(shape, width, height)) };
+        this.script = new Script(replay, this.ruler(this.size.size), this.size);
+        if (this.script.fits) break;
+      }
     }
+    this.node.classList.toggle("is-laned", this.laned);
     this.node.style.setProperty("--ds-strip", `${this.size.strip}px`);
+    this.node.style.setProperty("--ds-lower", `${this.laned ? height - this.size.lanes[0].height : 0}px`);
     this.node.style.setProperty("--ds-aside", `${this.size.aside}px`);
     this.node.classList.toggle("is-paired", Boolean(this.size.paired));
     this.fillCard();
+  }
+
+  /** Whether two texts have lanes, one above the other; the branches of a draft graph need the room of the second. */
+  get laned() {
+    return this.isText && Boolean(this.other) && !this.replay.hasGraphs;
+  }
+
+  /** Give both texts a lane, and the largest letters with which both fit once they are finished. */
+  fitLanes(shape, width, height, known) {
+    const large = this.player.lecturing && width >= 1000 ? Math.min(1.6, height / 600) : 1;
+    const plain = LANES[shape.wide ? "wide" : "narrow"];
+    const [gap, edge, head, below] = [plain.gap, plain.edge, plain.head, plain.below].map((pixels) => Math.round(pixels * large));
+    const strips = plain.strips.map((pixels) => Math.round(pixels * large));
+    const grown = Object.fromEntries(["column", "gap", "label", "small"].map((name) => [name, shape[name] * large]));
+    const upper = Math.round((height - gap + strips[0] - strips[1]) / 2);
+    const lanes = [{ top: 0, height: upper, strip: strips[0] }, { top: upper + gap, height: height - upper - gap, strip: strips[1] }];
+    const room = upper - head - strips[0] - 6;
+    const sizes = known && this.other.replay.complete ? LANE_LETTERS.sizes : [LANE_LETTERS.running[shape.wide ? "wide" : "narrow"]];
+    for (const size of sizes) {
+      const line = Math.round(size * LANE_LETTERS.line);
+      const lines = Math.max(1, Math.floor(room / line));
+      this.size = { ...shape, ...grown, large, width, height, size, line, lines, lanes, head, edge, left: edge, right: width - edge, aside: edge, top: head, strip: 0, base: height - below, ceiling: lanes[1].top };
+      [this.script, this.otherScript] = [this.replay, this.other.replay].map((replay) => new Script(replay, this.ruler(size), this.size));
+      if (this.script.fits && this.otherScript.fits) break;
+    }
   }
 
   /** How large the letters of a text are, and how many lines of it there are above the bars, if it needs any. */
@@ -132,7 +183,7 @@ export class Stage {
   /** A function that gives the width of a text in letters of a size. */
   ruler(size) {
     const known = new Map();
-    this.context.font = `${size}px ${this.font}`;
+    this.context.font = `${size}px ${this.wordFont}`;
     return (text) => known.get(text) ?? known.set(text, this.context.measureText(text).width).get(text);
   }
 
@@ -185,14 +236,24 @@ export class Stage {
     this.colors = player.theme.surface;
     context.globalAlpha = 1;
     context.clearRect(0, 0, size.width, size.height);
+    if (this.laned) for (const lane of size.lanes) this.drawCard(lane);
+    if (this.laned && frame.verdict?.verdict.brief && player.playing) frame.verdict = null; // the race goes on
     frame.place = frame.verdict && this.place(frame.verdict.verdict, frame);
     for (const mask of frame.masks) this.drawMask(mask, frame);
     if (!this.isText) this.drawPicture(frame);
     if (frame.bar) this.drawBar(frame);
     if (frame.branches && !frame.ended) this.drawBranches(frame.branches, frame);
-    if (frame.verdict) this.drawVerdict(frame.verdict, frame.place);
-    if (this.isText) for (const look of frame.words) this.drawWord(look, frame);
-    this.drawCounts(frame);
+    if (this.laned) {
+      for (const look of frame.words) if (look.landed === 1 || !look.word.verdict) this.drawWord(look, frame);
+      this.drawOtherLane();
+      if (frame.verdict) this.drawCloseUp(frame);
+      for (const look of frame.words) if (look.landed < 1 && look.word.verdict) this.drawWord(look, frame);
+      this.drawMeters(frame);
+    } else {
+      if (frame.verdict) this.drawVerdict(frame.verdict, frame.place);
+      if (this.isText) for (const look of frame.words) this.drawWord(look, frame);
+      this.drawCounts(frame);
+    }
     this.drawChosen(frame);
     this.say(frame);
   }
@@ -238,15 +299,136 @@ export class Stage {
   }
 
   /** Write in letters of a size, bold where it is negative. */
-  write(color, text, x, y, align, size) {
-    drawText(this.context, color, text, x, y, align, `${size < 0 ? "600 " : ""}${Math.abs(size)}px ${this.font}`);
+  write(color, text, x, y, align, size, font = this.font) {
+    drawText(this.context, color, text, x, y, align, `${size < 0 ? "600 " : ""}${Math.abs(size)}px ${font}`);
+  }
+
+  /** The ground of a lane. */
+  drawCard({ top, height }, edge = this.colors.line, width = 1) {
+    const { context, colors, size } = this;
+    context.beginPath();
+    context.roundRect(width / 2, top + width / 2, size.width - width, height - width, 14);
+    paintPath(context, colors.background, edge, width);
+  }
+
+  /** The other run's text in its lane, at the same time of the clock. */
+  drawOtherLane() {
+    const { context, size, other, otherScript, player } = this;
+    const { replay } = other;
+    const done = replay.stepsAt(player.clock, player.now);
+    const within = done < replay.length && !wantsStillness() ? replay.partAt(player.clock, player.now) : 0;
+    const frame = otherScript.frame(done, within > 1e-6 ? within * otherScript.passes[done].length : 0);
+    context.save();
+    context.translate(0, size.lanes[1].top);
+    for (const mask of frame.masks) this.drawMask(mask, frame);
+    for (const look of frame.words) this.drawWord(look, frame, otherScript);
+    context.restore();
+  }
+
+  /** The verdict over the other lane, with what leads there from the word; it goes when the word is decided. */
+  drawCloseUp(frame) {
+    const { context, colors, size } = this;
+    const { verdict } = frame;
+    const { word } = verdict.verdict;
+    const lane = size.lanes[1];
+    const shown = swinging(verdict.alpha);
+    const [x, y] = this.where(word, frame);
+    const bottom = y + size.size * 1.3;
+    context.save();
+    context.globalAlpha = shown;
+    context.beginPath();
+    for (const point of [[x - 3, bottom], [x + word.width + 3, bottom], [size.width - 14, lane.top + 1], [14, lane.top + 1]]) context.lineTo(point[0], point[1]);
+    context.globalAlpha = 0.07 * shown;
+    paintPath(context, colors.text, null);
+    context.globalAlpha = shown;
+    fillBox(context, colors.text, x - 3, bottom, word.width + 6, 2);
+    this.drawCard(lane, colors.text, 2);
+    context.restore();
+    this.drawVerdict(verdict, frame.place);
+  }
+
+  /** The head and the foot of both lanes: names, tokens per pass, and a block for each pass with its tokens. */
+  drawMeters(frame) {
+    const { lane, other, size, player } = this;
+    const names = this.laneNames();
+    frame.counts = [];
+    for (const [index, each] of [lane, other].entries()) {
+      const passes = index ? each.replay.stepsAt(player.clock, player.now) : frame.passed;
+      const hidden = index && frame.verdict ? 1 - swinging(frame.verdict.alpha) : 1;
+      frame.counts.unshift(countInWords(each, passes));
+      if (hidden < 0.02) continue;
+      this.context.globalAlpha = hidden;
+      this.drawMeter(each, size.lanes[index], passes, names[index], frame.counts[0]);
+      this.drawPasses(each, size.lanes[index], passes);
+    }
+    this.context.globalAlpha = 1;
+  }
+
+  /** Both lanes' names: one model decodes twice, unless it is not one. */
+  laneNames() {
+    const models = [this.lane, this.other].map(({ replay }) => this.player.modelName(replay.meta));
+    const names = [this.lane, this.other].map(({ title }) => title.textContent.replace(/^(Ordinary|Speculative) decoding$/, (_, kind) => kind.toLowerCase()));
+    return names.map((name, index) => `${index && models[0] === models[1] ? "the same model" : models[index]}, ${name}`);
+  }
+
+  drawMeter(lane, { top }, passes, name, count) {
+    const { colors, context, size: { left, right, wide, large } } = this;
+    const { replay } = lane;
+    const made = replay.targetPasses(passes);
+    const tokens = replay.tokensIn(replay.seek(passes));
+    const rate = made ? (tokens / made).toFixed(1) : "–";
+    const [base, big, letters] = [top + (wide ? 32 * large : 20), wide ? -30 * large : -22, (wide ? 13 : 12) * large];
+    const unit = "tokens a pass";
+    const color = lane === this.lane ? colors.accent : colors.text;
+    this.write(colors.text, name, left, base - (wide ? 4 : 3), "left", (wide ? -15 : -13) * large);
+    if (lane === this.lane) this.named = context.measureText(name).width;
+    this.write(colors.muted, unit, right, base, "right", letters);
+    const edge = right - context.measureText(unit).width - 7;
+    this.write(color, rate, edge, base - (wide ? 5 : 3), "right", big);
+    const before = edge - context.measureText(rate).width - 14;
+    if (lane === this.lane) this.figured = before - context.measureText(count).width;
+    this.write(colors.muted, count, wide ? before : left, wide ? base : top + 40, wide ? "right" : "left", letters);
+  }
+
+  /** A block for each pass so far, as wide as it took on the clock, with a plate for each of its tokens. */
+  drawPasses({ replay }, { top, height }, passes) {
+    const { context, colors, size: { left, right, large, lanes }, player } = this;
+    const extent = player.scale();
+    const floor = top + height - 14;
+    const ends = replay.ends[player.clock];
+    const now = wantsStillness() && !player.guided ? ends[passes] : player.now;
+    const x = (time) => left + ((right - left) * Math.min(time, extent)) / extent;
+    const most = Math.max(4, ...[this.replay, this.other.replay].flatMap((each) => this.plates(each)).map(({ length }) => length));
+    const pitch = Math.min(7 * large, (lanes[0].strip - 22) / most);
+    fillBox(context, colors.line, left, floor + 6, right - left, 1);
+    replay.steps.slice(0, Math.min(replay.length, passes + 1)).forEach((step, index) => {
+      const [from, until] = [x(ends[index]), x(Math.min(now, ends[index + 1]))];
+      if (until <= from) return;
+      const wide = Math.max(1, until - from - 1.5);
+      fillBox(context, step.drafting ? colors.emphasis : colors.accent, from, floor, wide, 5);
+      if (index >= passes) return;
+      this.plates(replay)[index].forEach((drafted, place) => fillBox(context, drafted ? colors.emphasis : colors.accent, from, floor - 1 - (place + 1) * pitch, wide, pitch - 1.2));
+    });
+  }
+
+  /** For every pass the tokens that it made final: whether each had been drafted. */
+  plates(replay) {
+    this.plated ??= new WeakMap();
+    const known = this.plated.get(replay);
+    if (known?.length === replay.length) return known;
+    const end = replay.endIn(replay.latest);
+    const made = replay.steps.map(({ deciding, fate, position }) => deciding
+      .filter((entry) => replay.fates[fate[entry]].final && position[entry] <= end)
+      .map((entry) => replay.fates[fate[entry]].name === "accepted"));
+    this.plated.set(replay, made);
+    return made;
   }
 
   /** Where a word or patch is drawn and how large: where it stands, or on its way there from the bar that it was drawn from. */
   spot({ word, down, landed }, { top, ended, place }) {
     const [x, standing] = this.where(word, { top, ended });
     const y = standing + down;
-    if (landed === 1 || !word.verdict) return [x, y, 1];
+    if (landed === 1 || !word.verdict || !place) return [x, y, 1];
     const { columns, pick, moment } = word.verdict;
     const { share, p } = columns[pick] ?? { share: 0, p: 0 };
     const [from, above] = [place.x(Math.max(0, pick)) - word.width / 2, place.base - place.unit * (moment.ratioDecided ? share : p) - 2 * this.size.size];
@@ -283,23 +465,40 @@ export class Stage {
     context.restore();
   }
 
-  drawWord(look, frame) {
+  drawWord(look, frame, script = this.script) {
     const { context, colors, size } = this;
     const { word, kind, alpha, struck, landed, fresh } = look;
     const [x, y, grown] = this.spot(look, frame);
     const scale = grown * (word.sign ? SIGN_SIZE : 1);
     const seen = (line, top) => progress(line, top - 1, top);
     const { closed, leftward } = word;
-    context.globalAlpha = alpha * mixed(seen(word.line, frame.top), closed ? seen(closed.line, this.script.closedTop) : 1, closed ? frame.ended : 0);
+    context.globalAlpha = alpha * mixed(seen(word.line, frame.top), closed ? seen(closed.line, script.closedTop) : 1, closed ? frame.ended : 0);
     const [left, right] = this.span(look, frame).map((edge) => edge - this.where(word, frame)[0] + x);
     const middle = y + size.size * 0.62;
-    const pen = (text, at, side) => this.write(struck > 0 || fresh ? colors.emphasis : word.sign ? colors.muted : colors.text, text, at, middle, side, size.size * scale);
+    const drafted = kind === "draft" || struck > 0;
+    const color = drafted ? colors.emphasis : word.sign ? colors.muted : kind === "drawn" ? colors.accent : colors.text;
+    const pen = (text, at, side) => this.write(color, text, at, middle, side, size.size * scale * (kind === "drawn" && word.instead ? -1 : 1), this.wordFont);
     context.direction = leftward ? "rtl" : "ltr";
     if (look.cursive) drawWithin(context, [left, y - size.line, right - left, 3 * size.line], () => pen(look.cursive.text, right + look.cursive.offset * scale, "right"));
     else pen(look.text ?? word.text, leftward ? right : left, leftward ? "right" : "left");
     context.direction = "inherit";
     if (struck > 0) fillBox(context, colors.emphasis, left, middle, (right - left) * struck, 2.5);
-    if (kind === "drawn") fillBox(context, colors.emphasis, x, y + size.size * 1.22, word.width * landed, 2.5);
+    if (fresh && !word.instead) fillBox(context, colors.accent, x, y + size.size * 1.22, word.width * landed, 2.5);
+    if (kind === "accepted" && word.solid && !word.sign) {
+      context.globalAlpha *= 0.7 * (look.share ?? 1);
+      fillBox(context, colors.emphasis, left, y + size.size * 1.14, right - left, Math.max(1.5, size.size * 0.05));
+    }
+    if (word.instead && landed === 1) this.drawRefused(word, x, y);
+  }
+
+  /** The refused word small and struck above its correction. */
+  drawRefused({ instead, width }, x, y) {
+    const { context, colors, size: { size } } = this;
+    const small = Math.max(11, size * REFUSED_SIZE);
+    const [middle, height] = [x + width / 2, y + size * 0.02];
+    this.write(colors.emphasis, instead, middle, height, "center", small, this.wordFont);
+    const half = context.measureText(instead).width / 2;
+    fillBox(context, colors.emphasis, middle - half - 1, height, 2 * half + 2, Math.max(1.2, small * 0.07));
   }
 
   drawBar({ bar: { x, alpha, from, line }, top }) {
@@ -355,6 +554,7 @@ export class Stage {
   place({ columns, word, pass }, { top }) {
     const { column, gap, base, width, wide, size, label, line, aside, ceiling } = this.size;
     const whole = columns.length * (column + gap) - gap;
+    if (this.laned) return this.placeInLane(whole);
     if (!this.isText) {
       const left = wide ? aside + label : Math.max(label + 8, (width - whole) / 2);
       const x = (index) => left + index * (column + gap) + column / 2;
@@ -368,10 +568,20 @@ export class Stage {
     return { x, base, unit, left, right: left + whole, turned, above: [word.x + word.width / 2, this.y(word.line, top) + size * 1.35] };
   }
 
+  /** The position of the bars of a verdict in the close-up: at the right of its caption, or below where it is narrow. */
+  placeInLane(whole) {
+    const { column, gap, base, wide, label, left: edge, right: end, lanes: [, { top }] } = this.size;
+    const [from, until] = wide ? [edge + (end - edge) * 0.38 + label, end - 16] : [edge + label - 8, end];
+    const share = Math.min(1, (until - from) / whole);
+    const left = wide ? Math.max(from, (from + until - whole * share) / 2) : from;
+    const x = (index) => left + (index * (column + gap) + column / 2) * share;
+    return { x, base, share, unit: Math.max(40, base - top - (wide ? 52 : 104)), left, right: left + whole * share, turned: false, above: [x(0), top + (wide ? 22 : 88)] };
+  }
+
   /** The last denoising step of draft and target as bells, and below them the terms of all its steps: what is known of both. */
   drawBells({ verdict: { bells, terms, moment }, alpha, grown, chosen }, { base, unit }) {
     const { context, size: { aside, small }, player } = this;
-    const [room, tall, font] = [Math.min(520, this.captionPlace().room), bells ? (terms.length ? 0.75 : 1) * unit : 0, `${small}px ${this.font}`];
+    const [room, tall, font] = [this.laned ? 520 : Math.min(520, this.captionPlace().room), bells ? (terms.length ? 0.75 : 1) * unit : 0, `${Math.min(13, small)}px ${this.font}`];
     context.save();
     context.globalAlpha = alpha * grown;
     context.translate(aside, base - unit);
@@ -397,19 +607,20 @@ export class Stage {
     pen(told * stays);
     const [edge, end] = turned ? [right + 9, "left"] : [left - 9, "right"];
     const lift = Math.abs(q - p) * unit < 18 ? (q > p ? -9 : 9) : 0; // so that the two do not overlap
-    this.write(colors.muted, `q ${small(q, 0.001)}`, edge, base - unit * q + lift, end, -size.small);
+    this.write(colors.emphasis, `q ${small(q, 0.001)}`, edge, base - unit * q + lift, end, -size.small);
     this.write(colors.accent, `p ${small(p, 0.001)}`, edge, base - unit * p - lift - (p * unit < 9 ? 7 : 0), end, -size.small);
     this.drawBall(verdict, place, pen);
   }
 
   /** p outlined over q, separated for the draft; where p exceeds q, the excess moves down and is scaled to 100 %. */
-  drawColumn({ verdict: { columns, pick }, grown, told, chosen, apart, scaled }, { x, base, unit }, index, stays, pen) {
+  drawColumn({ verdict: { columns, pick }, grown, told, chosen, apart, scaled }, { x, base, unit, share: narrowed = 1 }, index, stays, pen) {
     const { context, colors, size } = this;
     const { p, q, share, text, token } = columns[index];
-    const [from, wide, judged, late] = [x(index) - size.column / 2, size.column, index ? 0 : told, index * 0.06];
+    const wide = size.column * narrowed;
+    const [from, judged, late] = [x(index) - wide / 2, index ? 0 : told, index * 0.06];
     const [low, high] = [unit * q * slowing(progress(grown, late, 0.7 + late)), unit * p * slowing(progress(grown, 0.2 + late, 0.76 + late))];
     pen(0.4 * stays * (1 - judged));
-    fillBox(context, colors.muted, from, base - low, wide, low);
+    fillBox(context, colors.emphasis, from, base - low, wide, low);
     pen(0.4 * stays * judged);
     fillBox(context, colors.emphasis, from, base - low, wide, Math.max(0, low - high));
     fillBox(context, colors.accent, from, base - Math.min(low, high), wide, Math.min(low, high));
@@ -432,7 +643,7 @@ export class Stage {
     if (!this.isText && drawTile(context, this.lane.picture, token, x(index) - side / 2, base + 8, side)) {
       Object.assign(context, { strokeStyle: index ? colors.accent : colors.emphasis, lineWidth: 2.5 });
       if (bold) context.strokeRect(x(index) - side / 2 - 1, base + 7, side + 2, side + 2);
-    } else this.write(bold ? colors.text : colors.muted, text, x(index), base + (size.wide ? 18 : 15), "center", size.small * (bold ? -1 : 1));
+    } else this.write(bold ? colors.text : colors.muted, text, x(index), base + (size.wide ? 18 : 15), "center", size.small * (bold ? -1.1 : 1.1), this.wordFont);
   }
 
   /** The uniform draw falls as a ball on the draft's bar, to its share of q; above p it rolls on to the residual. */
@@ -581,6 +792,7 @@ export class Stage {
   /** Position and width of the caption: next to the bars of a text, where there is more room; above those of a picture. */
   captionPlace(place) {
     const { wide, width, height, left, aside, base, top, paired } = this.size;
+    if (this.laned) return this.captionInLane(place);
     if (!wide) return { x: left, y: this.isText ? base + 25 : height - 84, room: width - 2 * left };
     if (!this.isText) return { x: aside, y: top - 4, room: Math.min(paired ? Infinity : CAPTION_WIDTH, width - left - aside - (this.other?.picture.width ?? 0) - MIDDLE.gap) };
     if (!place) return { x: aside, y: base - 96, room: CAPTION_WIDTH };
@@ -589,16 +801,27 @@ export class Stage {
     return { x: behind - 16 < room ? before - room : width - behind, y: base - 96, room };
   }
 
+  /** Of two lanes: in the close-up, or at the head of the upper lane between its name and its figures. */
+  captionInLane(close) {
+    const { left, right, wide, large, lanes: [, { top }] } = this.size;
+    if (close) return { x: left, y: top + (wide ? 22 : 14), room: (right - left) * (wide ? 0.36 : 1) };
+    const name = wide ? this.named + 28 * large : 0;
+    return { x: left + name, y: 18 * large, room: wide ? Math.max(0, this.figured - left - name - 20 * large) : 0 };
+  }
+
   /** Caption, card and the position of the ball, and all of it in words. */
   say(frame) {
     const { verdict, ended, caption, place, done } = frame;
     const { size, player, replay, isText } = this;
+    const close = Boolean(this.laned && place && verdict.verdict.pass.index === Math.ceil(done + this.at(player.now)[1] / 1e6) - 1);
     say(this.says, caption[0]);
-    say(this.notes, caption[1]);
-    const { x, y, room } = this.captionPlace(place);
-    const lift = isText && size.wide ? "min(0px, 100px - 100%)" : "0px"; // one of many lines ends above the counts
+    say(this.notes, close && !this.supposing && verdict.verdict.moment.ratioDecided ? this.verdictInWords(verdict) : caption[1]);
+    const { x, y, room } = this.captionPlace(this.laned ? close : place);
+    const lift = isText && size.wide && !this.laned ? "min(0px, 100px - 100%)" : "0px"; // one of many lines ends above the counts
+    this.caption.classList.toggle("is-close", close);
     Object.assign(this.caption.style, { transform: `translate(${Math.round(x)}px, calc(${y}px + ${lift}))`, width: `${room}px` });
-    this.caption.style.visibility = ended ? "hidden" : "";
+    this.caption.style.visibility = ended || (this.laned && !close && room < 160) ? "hidden" : "";
+    this.caption.style.opacity = close ? verdict.alpha : 1;
     Object.assign(this.card.style, { opacity: ended, visibility: ended ? "" : "hidden" });
     const branches = frame.branches && !ended ? branchesInWords(frame.branches.branches) : "";
     const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${[...caption, branches].filter(Boolean).join(" ")} ${isText ? `The text so far: ${replay.textIn(replay.seek(done)).trim()}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
@@ -610,6 +833,16 @@ export class Stage {
     Object.assign(this.coin.style, { left: `${place.x(0) - 22}px`, top: `${place.base - tall - 11}px`, height: `${tall + 22}px` });
     this.coin.value = verdict.coin;
     this.coin.setAttribute("aria-valuetext", `uniform draw ${figure(verdict.coin)}: ${caption.join(" ")}`);
+  }
+
+  /** What a verdict has shown by now, in a sentence or two. */
+  verdictInWords({ verdict: { moment, word, drawn }, seen, judged, apart }) {
+    const [p, q, coin, chance] = ["p", "q", "coin", "accept_prob"].map((name) => figure(moment.number(name), 2));
+    const first = `Drafted “${word.text}” at q = ${q}; the model gives it p = ${p}.`;
+    if (!seen) return first;
+    if (!this.size.wide && apart <= 0.5) return `Its chance is p / q = ${chance}${judged ? `; the draw was ${coin}` : ""}.`;
+    if (apart > 0.5) return `“${drawn.text}” comes from what the model wants more than the drafter, p − q.`;
+    return `${first} It stays with chance p / q = ${chance}${judged ? `; the draw was ${coin}` : ""}.`;
   }
 
   /** What the whole run took, compared with the other, and whether the output is exact. */
@@ -665,7 +898,8 @@ export class Stage {
 function countInWords({ replay, wrong }, passes) {
   const over = replay.complete && passes === replay.length;
   const sign = !over ? "" : !replay.whole ? "stopped: " : wrong ? `✗ ${wrong} · ` : "✓ ";
-  const drafting = replay.steps.slice(0, passes).filter(({ drafting }) => drafting).length;
-  const made = counted(passes - drafting, replay.drafts ? "target pass" : "pass") + (replay.drafts && !over ? ` (drafter: ${drafting})` : ""); // then the card reports that
+  const target = replay.targetPasses(passes);
+  const drafting = passes - target;
+  const made = counted(target, replay.drafts ? "target pass" : "pass") + (replay.drafts && !over ? ` (drafter: ${drafting})` : ""); // then the card reports that
   return `${sign}${counted(replay.tokensIn(replay.seek(passes)), "token")} in ${made}`;
 }

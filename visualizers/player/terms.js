@@ -11,7 +11,7 @@
   const named = new Map(Object.entries(glossary).flatMap(([name, { words }]) => words.map((word) => [word.toLowerCase(), name])));
   const escaped = [...named.keys()].sort((a, b) => b.length - a.length).map((word) => word.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
   const WORDS = new RegExp(`(?<![\\p{L}\\p{N}_#=-])(?:${escaped.join("|")})(?![\\p{L}\\p{N}_]|[-=]\\p{L})`, "giu");
-  const LEAVE = "button, [role=button], a, summary, input, textarea, select, canvas, svg, code, pre, kbd, script, style, .katex, .ds, .js-plotly-plot, .scroller td, [role=tab], [role=tooltip], [data-no-terms]";
+  const LEAVE = "button, [role=button], a, summary, input, textarea, select, canvas, svg, code, pre, kbd, script, style, .katex, .ds, .js-plotly-plot, .scroller td, [role=tab], [role=tooltip], [data-no-terms], label:has(> input[type=radio], > input[type=checkbox])";
   const PIECE = "p, li, td, th, dt, dd, h1, h2, h3, h4, label, legend, figcaption";
   const STYLE = `
     .ds-term { color: inherit !important; cursor: help; text-decoration: underline dotted 1px; text-decoration-color: color-mix(in srgb, currentColor 60%, transparent);

@@ -16,7 +16,7 @@ const NOT_KEPT = "The likeliest tokens are kept where a verdict counts.";
 /** What to go to, with the label of its button, its key and what its tooltip tells. @type {[string, string, string, string][]} */
 export const NEXT = [
   ["rejection", "Next rejection", "r", "To the next draft that was rejected"],
-  ["long", "Next long acceptance", "l", "To the next pass that accepted many drafts at once"],
+  ["long", "Next long acceptance", "a", "To the next pass that accepted many drafts at once"],
   ["draft", "Next draft", "d", "To the next draft that was verified"],
 ];
 

@@ -162,9 +162,8 @@ def test_a_finished_text_closes_up_fills_the_stage_and_is_read_out_as_it_is(page
         }"""
     )
     assert min(gaps) > -0.1 and max(gaps) < 2.1  # words of a line neither overlap nor leave gaps
-    base_size = 28 if names[0] == "ar-smollm2" else 0.8 * 28
-    assert fits == (names[0] != "tally-ordinary")  # this one is too long to be larger
-    assert letters > 1.1 * base_size if fits else letters == pytest.approx(base_size)
+    smallest = {"ar-smollm2": 40, "text-ordinary": 24, "tally-ordinary": 15}
+    assert fits and letters >= smallest[names[0]]
 
 
 def test_drafts_arrive_translucent_and_turn_solid_under_the_bar(page: Page) -> None:
@@ -263,7 +262,7 @@ def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None
     box = coin.bounding_box()
     page.mouse.move(box["x"] + 22, box["y"] + 0.3 * box["height"])
     page.mouse.down()
-    page.mouse.move(box["x"] + 22, box["y"] + 0.94 * box["height"], steps=3)
+    page.mouse.move(box["x"] + 22, box["y"] + 11 + 0.97 * (box["height"] - 22), steps=3)
     expect(page.locator(".ds-caption")).to_contain_text("Below p: accepted.")
     expect(page.locator(".ds-caption")).to_contain_text("9 tokens in this pass instead of 5")
     page.mouse.up()
@@ -285,7 +284,7 @@ def test_play_takes_its_time(page: Page) -> None:
     opened(page, read(ORDINARY), read(SPECULATIVE))
     page.get_by_role("button", name="First", exact=True).click()
     lengths = page.evaluate("player.stage.script.passes.map(({ length }) => length)")
-    assert lengths[4] > 4000 > lengths[3]
+    assert lengths[4] > 3500 > 1500 > lengths[3]
     page.clock.pause_at(page.evaluate("Date.now()") + 60_000)  # only run_for moves it on
     page.get_by_role("button", name="Play", exact=True).click()
     page.clock.run_for(int(sum(lengths[:4]) + lengths[4] / 2))
@@ -316,7 +315,8 @@ def test_masks_give_way_under_the_bar_and_drafts_that_nobody_verifies_are_not_sa
     caption = page.locator(".ds-say strong")
     expect(caption).to_have_text(re.compile(r"^\d\.\d times as fast: 15 passes instead of 89\.$"))
     masks = """(({ drawn: { masks }, script: { slots } }) =>
-      masks.filter(({ alpha }) => alpha > 0.9).map(({ slot }) => slots.indexOf(slot)))(player.stage)"""
+      masks.filter(({ alpha }) => alpha > 0.95 * Math.max(...masks.map((mask) => mask.alpha)))
+        .map(({ slot }) => slots.indexOf(slot)))(player.stage)"""
     swept = "player.stage.script.passes[0].sweep"
     page.evaluate(f"player.set({swept}[2].from / player.stage.script.passes[0].length)")
     settle(page)
@@ -354,7 +354,9 @@ def test_a_greedy_check_shows_the_likeliest_token_and_no_coin(page: Page, wide: 
     assert stage["x"] <= caption["x"] and caption["x"] + caption["width"] <= stage["x"] + stage["width"]
     left, right = page.evaluate("[player.stage.drawn.place.left, player.stage.drawn.place.right].map(Math.round)")
     is_clear = caption["x"] - stage["x"] + caption["width"] <= left or caption["x"] - stage["x"] >= right
-    assert is_clear or caption["y"] - stage["y"] >= page.evaluate("player.stage.drawn.place.base")
+    base, unit = page.evaluate("[player.stage.drawn.place.base, player.stage.drawn.place.unit]")
+    upper, lower = caption["y"] - stage["y"], caption["y"] + caption["height"] - stage["y"]
+    assert is_clear or upper >= base or lower <= base - unit + 2
     assert at(page, number, "hold")["caption"][0] == f"“{drawn}” replaces it."
 
 
