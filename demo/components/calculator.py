@@ -78,6 +78,7 @@ class CalculatorPanel:
         self._build()
         self.panel = Panel(site, "calculator")
         self.devices = component(curves_of(plan), _JS, _CSS, elem_id="calculator-devices")
+        gr.Markdown("### Methods without a drafter of your own")
         self.others = data_table("Methods without a drafter of your own", elem_id="calculator-methods")
         with gr.Accordion("The same by draft length, as a table; link, CSV, LaTeX and Markdown", open=False):
             self.rows = data_table("Speed by draft length", elem_id="calculator-rows")
@@ -99,8 +100,8 @@ class CalculatorPanel:
                 self.fields["draft"] = _choice("Drafter", (_NONE, *SIZES), "draft", **names)
                 with gr.Row():
                     bits: dict[str, Any] = {"info": "Bits a number."}
-                    self.fields["weights"] = _radio("Weights", (16, 8, 4), "weights", **bits)
-                    self.fields["cache"] = _radio("KV cache", (16, 8), "cache", **bits)
+                    self.fields["weights"] = _radio("Weights", (16, 8, 4), "weights", scale=3, **bits)
+                    self.fields["cache"] = _radio("KV cache", (16, 8), "cache", scale=2, **bits)
             with gr.Group():
                 self.fields["device"] = _choice("Device", DEVICES, "device", info="By its data sheet.")
                 counts = [("fewest", 0), *((str(count), count) for count in _GPUS)]

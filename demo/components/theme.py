@@ -90,7 +90,7 @@ button.primary { border: 1px solid var(--ink); }
 button.secondary { border: 1px solid var(--line); background: var(--card); color: var(--ink); }
 button.secondary:hover { border-color: var(--ink); background: var(--card); }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
-#calculator-answer h1 { margin: 0 0 8px; font-size: clamp(24px, 2.6vw, 36px); line-height: 1.2; text-wrap: balance; }
+#calculator-answer h1 { margin: 0 0 8px; font-size: clamp(24px, 2.25vw, 31px); line-height: 1.2; text-wrap: balance; }
 #calculator-answer h1 em { display: block; margin-top: 6px; font-size: 17px; font-style: normal; font-weight: 500; }
 #calculator-answer p { max-width: 100ch; }
 #choose-answer p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent);
