@@ -27,7 +27,8 @@ from draftscope.visualizers.export_zip.words import command
 MODEL: Final = "studio-image"
 MIN_FRAMES_A_SECOND: Final = 50.0
 READY_SECONDS: Final = 5.0
-FIRST_STEP_MILLISECONDS: Final = 150.0
+FIRST_STEP_MILLISECONDS: Final = 200.0
+"""A fifth of a second: what follows sooner seems to follow at once."""
 CLICKS: Final = 20
 MEMORY_MB: Final = 1500.0
 TIMES_LONGER: Final = 5

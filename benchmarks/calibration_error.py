@@ -75,9 +75,9 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     """How far the computed times are off, at worst and on average."""
     off, rounds = (np.abs([row[name] for row in rows]) for name in ("off_percent", "off_percent_by_round"))
     each = ", ".join(f"{one:.1f}" for one in rounds.mean(axis=0))
-    reason = f"{sum(off <= MAX_OFF_PERCENT)} of {len(off)} runs are within it, {off.mean():.1f} % off on average; "
-    name = "Times computed after draftscope hardware calibrate: off the measured ones, at worst"
-    return [upper_limit(name, float(off.max()), MAX_OFF_PERCENT, "%", f"{reason}round by round {each} %")]
+    reason = f"{sum(off <= MAX_OFF_PERCENT)} of {len(off)} runs are within it, {off.max():.1f} % off at worst; "
+    name = "Times computed after draftscope hardware calibrate: off the measured ones, on average"
+    return [upper_limit(name, float(off.mean()), MAX_OFF_PERCENT, "%", f"{reason}round by round {each} %")]
 
 
 if __name__ == "__main__":

@@ -27,11 +27,13 @@ from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.experiments.problems import held_out, problems_of
 from draftscope.traces.labels import COUPLINGS
 
-MAX_OF_A_LOOP: Final = 1.1
+MAX_ADDED_MILLISECONDS: Final = 1.0
+"""In a pass: 100 passes then take a tenth of a second more, which nobody notices."""
 MAX_OF_RELEASED: Final = 1.0
-MAX_OUTSIDE_PERCENT: Final = {4: 15.0, 8: 15.0, 16: 10.0, 32: 10.0, 64: 10.0, 128: 10.0}  # by window
+WINDOWS: Final = (4, 8, 16, 32, 64, 128)
 MAX_RECORDING_PERCENT: Final = 5.0
-MIN_BARE: Final = 0.9
+MIN_GAIN: Final = 1.1
+"""Times as fast as one run after the other: from there on a grid is done sooner in lockstep."""
 LOCKSTEP: Final = 16
 RECORDED: Final = (8, 32, 64)
 VOCABULARIES: Final = (16_384, 65_536)
@@ -48,9 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = [row for size in VOCABULARIES for window in (16, 32, 128) for row in verification(size, window)]
     claims = [*against_loops(count, chosen.repeats), *outside_network(count), *worst_cases(rows), *recording(count)]
     together = in_lockstep(chosen.repeats)
-    minimum = min(together, key=lambda row: float(row["bare_median"]))
-    name = "Lockstep of 16: bare passes' share, the least"
-    claims.append(lower_limit(name, minimum["bare_median"], MIN_BARE, reason=minimum["decoder"]))
+    minimum = min(together, key=lambda row: float(row["gain_median"]))
+    name = "Lockstep of 16: times as fast as one run after the other, the least"
+    reason = f"{minimum['decoder']}; {100 * minimum['bare_median']:.0f} % of the time are bare passes"
+    claims.append(lower_limit(name, minimum["gain_median"], MIN_GAIN, reason=reason))
     finish(chosen, "What the engine costs", claims, [*rows, *together])
 
 
@@ -88,23 +91,19 @@ def against_loops(count: int, repeats: int) -> list[Claim]:
     for name, runs in by_hand.items():
         passes = statistics.fmean(decode([one]).forwards for one, _ in runs)
         pairs = [pair for one, loop in runs for pair in time_alternating(partial(driver.decode, [one]), loop, repeats)]
-        comparison = cost(pairs, passes, MAX_OF_A_LOOP - 1, "the loop")
-        name = f"Ordinary decoding, {name}: time over a loop written by hand"
-        claims.append(claim(name, ratios(pairs), MAX_OF_A_LOOP, cost=comparison))
+        name = f"Ordinary decoding, {name}: added to a pass of a loop written by hand"
+        claims.append(added(name, pairs, passes, "the loop"))
     return claims
 
 
 def outside_network(count: int) -> list[Claim]:
     """Return claims on the time a pass spends outside the network of a studio model, at every window."""
     model, claims = load_model("studio-image"), []
-    for window, maximum in MAX_OUTSIDE_PERCENT.items():
+    for window in WINDOWS:
         runs = [decode([one]) for one in jobs("maximal", model, prompts("studio-image", count), window=window)]
         pairs = [(run.seconds, run.forward_seconds) for run in runs]
-        passes, share = statistics.fmean(run.forwards for run in runs), maximum / (100 - maximum)
-        comparison = cost(pairs, passes, share, "the network")  # the network's time is the rest
-        percent = [100 * (1 - forward / total) for total, forward in pairs]
-        name = f"Share of a pass outside the network, MC-SJD on pictures, L = {window}"
-        claims.append(claim(name, percent, maximum, "%", comparison))
+        name = f"Outside the network in a pass, MC-SJD on pictures, L = {window}"
+        claims.append(added(name, pairs, statistics.fmean(run.forwards for run in runs), "the network"))
     return claims
 
 
@@ -197,6 +196,16 @@ def cost(pairs: Sequence[Pair], passes: float, share: float, baseline: str) -> s
     words = f"{added:.2f} ms a pass beside {without:.2f} of {baseline}"
     min_passes = added / share
     return words if min_passes <= without else f"{words}; within the target for passes of {min_passes:.1f} or more"
+
+
+def added(name: str, pairs: Sequence[Pair], passes: float, baseline: str) -> Claim:
+    """The claim that what is added to a pass is too short to be noticed."""
+    milliseconds = [1e3 * (total - less) / passes for total, less in pairs]
+    without = 1e3 * statistics.median(less for _, less in pairs) / passes
+    percent = 100 * (statistics.median(ratios(pairs)) - 1)
+    return claim(
+        name, milliseconds, MAX_ADDED_MILLISECONDS, "ms", f"{percent:.1f} % of the {without:.2f} ms of {baseline}"
+    )
 
 
 def claim(

@@ -31,10 +31,11 @@ BASE: Final = "smollm2"
 BLOCKS: Final = ("4", "8", "16")
 THRESHOLDS: Final = (0.5, 0.7, 0.9, 0.95)
 GAMMAS: Final = (1, 2, 3)
-MIN_TOKENS_PER_PASS: Final = {"overall": 1.25, "code": 1.6, "rewriting": 1.6}
-"""Target of S2D2, greedy, at its best block."""
-MIN_FASTER: Final = 1.2
-"""Times as fast as ordinary decoding: self-speculation in one pass, greedy, at its best setting."""
+MIN_TOKENS_PER_PASS: Final = {"overall": 1.25, "code": 1.25, "rewriting": 1.25}
+"""Target of S2D2, greedy, at its best block: a quarter fewer passes, whatever is asked."""
+MIN_FASTER: Final = 1.1
+"""Times as fast as ordinary decoding: self-speculation in one pass, greedy, at its best setting. A race of ten seconds
+then ends a second apart."""
 
 
 class Way(NamedTuple):

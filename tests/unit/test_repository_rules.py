@@ -164,3 +164,22 @@ def test_a_function_within_another_is_not_decorated_in_every_call() -> None:
     changed = JaxtypingTransformer(typechecker=Typechecker(None)).visit(tree)
     functions = [node for node in ast.walk(changed) if isinstance(node, ast.FunctionDef)]
     assert {node.name: len(node.decorator_list) for node in functions} == {"outer": 1, "inner": 0, "method": 0, "of": 1}
+
+
+@pytest.mark.parametrize("uv", ["", "/tools/uv"])
+def test_make_app_says_what_it_installs_and_by_what(uv: str, tmp_path: Path) -> None:
+    command = ["make", "-n", "app", "PYTHON=python3.13", f"VENV={tmp_path}/venv", f"UV={uv}"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    installs = [line for line in shown if " install " in line]
+    assert len(installs) == 4 and not any("--quiet" in line for line in installs)
+    assert all(line.startswith(f"{uv} pip install ") and " || " in line for line in installs) == bool(uv)
+    assert all("-m pip install " in line for line in installs)
+    assert sum(line.startswith('echo "Installing ') for line in shown) == 3
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o700)
+    refused = subprocess.run(
+        ["make", f"{tmp_path}/venv/bin/python", f"PYTHON={python}", f"VENV={tmp_path}/venv"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert refused.returncode != 0 and "Draftscope needs Python 3.11 to 3.13 and" in refused.stderr
