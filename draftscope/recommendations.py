@@ -194,7 +194,10 @@ def opened_tradeoffs(data: bytes) -> tuple[Tradeoff, ...]:
             "rows: the quality of no setting was measured; give greedy runs, or problems with known answers"
         )
     if not complete:
-        raise SweepError("rows: there is no row labelled 'ordinary' to compare with; give a file of draftscope bench")
+        raise SweepError(
+            "rows: there is no row labelled 'ordinary' to compare with; give a file of draftscope bench, of "
+            "a server with --baseline"
+        )
     return complete
 
 

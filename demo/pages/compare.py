@@ -12,6 +12,7 @@ from draftscope.demo.components.context import AT_ONCE, QUIET, Site, Update, scr
 from draftscope.demo.components.experiment import FigureView, GridView, SeedTableView
 from draftscope.demo.components.export import ZipDownload
 from draftscope.demo.components.figure import FigureChooser
+from draftscope.demo.components.greedy_texts import GreedyTextsView
 from draftscope.demo.components.run_buttons import StartStop, progress_notice
 from draftscope.demo.components.run_selector import dropped, run_list, selected_ids
 from draftscope.demo.components.viewer import comparison_message, trace_viewer
@@ -37,7 +38,8 @@ from draftscope.demo.server.sessions import CurrentTraces
 from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.engines.settings import ConfigError, format_value
 from draftscope.experiments import MemoryStore
-from draftscope.traces import TraceError, loads
+from draftscope.servers.bench_files import opened_traces
+from draftscope.traces import TraceError
 from draftscope.visualizers import supported
 from draftscope.visualizers.export_zip import ZipOptions
 
@@ -105,6 +107,8 @@ class ComparePage:
                 FigureView(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
             with gr.Tab("Certificate of an engine"):
                 CertificateView(site)
+            with gr.Tab("Greedy texts of two engines"):
+                GreedyTextsView(site)
         views = [self.viewer, self.bench, self.costs, self.export, *self.out.parts]
         self.parts: list[Any] = [self.tray, self.set, self.box, self.problem, *views, *self.chooser.parts]
         """Components that `show` updates."""
@@ -316,7 +320,7 @@ class ComparePage:
         wrong = []
         for number, data in enumerate(values[self.upload] or [], 1):
             try:
-                paths += visitor.keep([loads(data, name=f"file {number}")], "the file you opened").paths
+                paths += visitor.keep(opened_traces(data, f"file {number}"), "the file you opened").paths
             except TraceError as error:
                 wrong.append(str(error))
         entries = entries_of(paths, "opened")

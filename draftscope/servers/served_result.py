@@ -17,6 +17,7 @@ from draftscope.traces.schema import Sums
 from draftscope.traces.stats import add_sums
 from draftscope.visualizers.tables import as_latex, as_markdown
 
+TITLE: Final = "draftscope bench"
 ORDINARY, SERVER = "ordinary", "server"
 """Labels of the baseline and of the server."""
 _COLUMNS: Final = (
@@ -69,13 +70,10 @@ class ServedResult:
     @property
     def traces(self) -> tuple[Trace, ...]:
         """Traces of sums, one for each server that counts drafts, for `ds.figure("by-place", ...)`."""
-        found = []
-        for label, sums in self.counted.items():
-            about = self.about["servers"][label]
-            note = "Counters of all requests of a measurement, warm-up left out."
-            builder = TraceBuilder(about["kind"] or "server", about["model"] or "unknown", note=note)
-            found.append(builder.trace(sums=sums))
-        return tuple(found)
+        about = self.about["servers"]
+        return tuple(
+            sums_trace(sums, about[label]["kind"], about[label]["model"]) for label, sums in self.counted.items()
+        )
 
     @property
     def rows(self) -> tuple[ResultRow, ...]:
@@ -227,14 +225,14 @@ class ServedResult:
         return [_cells_of(line) for line in self.table()]
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write everything as JSON, which the app opens under Choose.
+        """Write everything as JSON, which the app opens under Choose and Compare.
 
         Raises:
             OSError: If the file cannot be written.
         """
         requests = [asdict(one) for one in self.measured]
         known: dict[str, Any] = {
-            "title": "draftscope bench",
+            "title": TITLE,
             "about": self.about,
             "failed": self.failed,
             "suggestion": self.suggestion,
@@ -243,6 +241,12 @@ class ServedResult:
         known |= {"interrupted": self.interrupted}
         content = known | {"table": self.table(), "rows": [asdict(row) for row in self.rows], "requests": requests}
         write_atomic(Path(path), f"{json.dumps(content, indent=1)}\n".encode())
+
+
+def sums_trace(sums: Sums, kind: str, model: str) -> Trace:
+    """Return the trace of what a server counted; `kind` is its engine, `model` the id of its model."""
+    note = "Counters of all requests of a measurement, warm-up left out."
+    return TraceBuilder(kind or "server", model or "unknown", note=note).trace(sums=sums)
 
 
 def _quartiles(ratios: list[float]) -> tuple[float | None, float | None, float | None]:

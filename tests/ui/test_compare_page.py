@@ -10,6 +10,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 from support.broken_engines import SpeculativeEngine
 from support.browser import accessible, downloaded, press_once
+from support.fake_server import fake_server
 
 import draftscope as ds
 from benchmarks._toy_runs import decode_toy_raster
@@ -319,6 +320,12 @@ def test_sums_of_an_engine_are_opened_and_drawn(page: Page, tmp_path: Path) -> N
     chooser.value.set_files(tmp_path / "sums.json")
     rows = page.locator("#tray-costs tbody tr")
     expect(rows.filter(has_text="vLLM")).to_contain_text("80")
+    with fake_server(kind="sglang") as url:
+        ds.bench_server(url, ["a"], warmup=0).write(tmp_path / "bench.json")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Open traces").click()
+    chooser.value.set_files(tmp_path / "bench.json")
+    expect(rows.filter(has_text="sglang")).to_contain_text("106")
     page.get_by_role("tab", name="Figures").click()
     page.get_by_label("Acceptance by position in the draft").check()
     expect(page.locator("#compared-plot .js-plotly-plot")).to_contain_text("vLLM: mean accepted length 1.00")
@@ -350,3 +357,26 @@ def test_a_certificate_of_an_engine_is_opened_and_drawn(page: Page, tmp_path: Pa
     upload.set_input_files(path)
     expect(verdict).to_contain_text("Invalid certificate")
     expect(plot).to_be_visible()
+
+
+def test_greedy_texts_of_two_engines_are_opened_side_by_side(page: Page, tmp_path: Path) -> None:
+    top = {"x": -0.1, "<b>": -2.1}
+    a = [{"prompt": "<i>p", "tokens": ["x"] * 120 + ["<b>"], "top": [top] * 120 + [{"<b>": -0.2, "y": -1.7}]}]
+    b = [{"prompt": "<i>p", "tokens": ["x"] * 120 + ["y"], "top": [top] * 120 + [{"y": -0.4, "<b>": -1.1}]}]
+    ds.diff(a, b).write(tmp_path / "diff.json")
+    page.get_by_role("tab", name="Compare").click()
+    page.get_by_role("tab", name="Greedy texts of two engines").click()
+    upload = page.locator("#diff-upload input[type=file]")
+    upload.set_input_files(tmp_path / "diff.json")
+    expect(page.locator("#diff-verdict [role=alert]")).to_contain_text("1 of 1 texts part: 1 more than rounding.")
+    expect(page.locator("#diff-splits mark")).to_have_text(["<b>", "y"])
+    expect(page.locator("#diff-splits .side .note").first).to_have_text("p(<b>) = 0.8187, p(y) = 0.1827")
+    expect(page.locator("#diff-splits section > .note")).to_have_text("<i>p")
+    plot = page.locator("#diff-plot .js-plotly-plot")
+    expect(plot).to_contain_text("Margins where the texts part")
+    page.get_by_label("Prompts whose texts stay the same").check()
+    expect(plot).to_contain_text("Prompts with the same text (%)")
+    accessible(page)
+    (tmp_path / "diff.json").write_text("{}")
+    upload.set_input_files(tmp_path / "diff.json")
+    expect(page.locator("#diff-verdict [role=alert]")).to_contain_text("Invalid comparison")
