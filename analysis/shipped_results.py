@@ -5,7 +5,7 @@ what was measured and on which machine.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -16,6 +16,11 @@ from draftscope.analysis.tables import in_words
 from draftscope.traces.files import ROOT
 
 FOLDER: Final = ROOT / "benchmarks" / "results"
+_CONCLUSIONS: Final = "claims.json"
+_HIDDEN: Final = ("method", "commit")
+_COMMIT_DIGITS: Final = 12
+_SHORT: Final = 8
+"""Numbers that a cell lists; of more it has the range."""
 _ERRORS: Final = ("_standard_error", "_error")
 _TIGHT: Final = "\N{NO-BREAK SPACE}"
 _MEDIAN, _LOW, _HIGH = "_median", "_low_quartile", "_high_quartile"
@@ -29,7 +34,18 @@ class Measured:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     device_text: str
-    """Machine of the measurement, in words."""
+    """Machine of the measurement and what all rows share, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """Conclusion of a paper, with the result of runs of the models that ship."""
+
+    source: str
+    """Figure or table of the paper."""
+    statement: str
+    found: str
+    verdict: str
 
 
 def read_result(path: Path) -> dict[str, Any]:
@@ -40,12 +56,18 @@ def read_result(path: Path) -> dict[str, Any]:
 
 def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
     """Return the results of all files for a method."""
-    results = {path: read_result(path) for path in sorted(folder.glob("*.json"))}
+    results = {path: read_result(path) for path in sorted(folder.glob("*.json")) if path.name != _CONCLUSIONS}
     return [
         _of(result, rows, path.stem.replace("_", " "))
         for path, result in results.items()
         if (rows := [row for row in result["rows"] if row.get("method") == method])
     ]
+
+
+def conclusions(method: str, folder: Path = FOLDER) -> list[Conclusion]:
+    """Return what the paper of a method concludes, with what was found of it."""
+    rows = (row for row in read_result(folder / _CONCLUSIONS)["rows"] if row["method"] == method)
+    return [Conclusion(row["place"], row["says"], row["found"], row["verdict"]) for row in rows]
 
 
 def drafted(folder: Path = FOLDER) -> tuple[MeasuredSpeeds, ...]:
@@ -73,13 +95,19 @@ def drafted(folder: Path = FOLDER) -> tuple[MeasuredSpeeds, ...]:
 
 def _of(result: Mapping[str, Any], rows: list[Mapping[str, Any]], title: str) -> Measured:
     names = dict.fromkeys(name for row in rows for name in row)
-    columns = [name for name in names if name != "method" and not _belongs(name, names)]
+    candidates = [name for name in names if name not in _HIDDEN and not _belongs(name, names)]
+    cells = {name: [_cell(row, name) for row in rows] for name in candidates}
+    shared = {name: of[0] for name, of in cells.items() if len(rows) > 1 and len({*of}) == 1}
+    columns = [name for name in candidates if name not in shared] or candidates
     environment = {name: value for name, value in result["environment"].items() if isinstance(value, str | int)}
+    if "commit" in environment:
+        environment["commit"] = str(environment["commit"])[:_COMMIT_DIGITS]
+    described = {**(shared if columns != candidates else {}), **environment}
     return Measured(
         title=str(result.get("title") or title),
         heads=tuple(name.replace("_", " ") for name in columns),
-        rows=tuple(tuple(_cell(row, name) for name in columns) for row in rows),
-        device_text=", ".join(f"{name.replace('_', ' ')} {value}" for name, value in environment.items()),
+        rows=tuple(zip(*(cells[name] for name in columns), strict=True)),
+        device_text=", ".join(f"{name.replace('_', ' ')} {value}" for name, value in described.items()),
     )
 
 
@@ -94,10 +122,19 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
     bare, base = name.removesuffix("_percent"), name.removesuffix(_MEDIAN)
     if isinstance(words := row.get(name), str):
         return words
-    text = in_words(words)
+    text = _listed(words) if isinstance(words, list) else in_words(words)
     error = next((row[bare + ending] for ending in _ERRORS if bare + ending in row), None)
     if error is not None:
         text += f" ± {error:.2g}"
     if name.endswith(_MEDIAN) and row.get(base + _LOW) is not None and row.get(base + _HIGH) is not None:
         text += f" ({in_words(row[base + _LOW])} to {in_words(row[base + _HIGH])})"
     return text.replace(" ", _TIGHT)
+
+
+def _listed(numbers: Sequence[Any]) -> str:
+    """A few values one by one, many numbers as their range."""
+    if not all(isinstance(number, int | float) for number in numbers):
+        return in_words(tuple(numbers))
+    if len(numbers) > _SHORT:
+        return f"{min(numbers):.2g} to {max(numbers):.2g} ({len(numbers)} values)"
+    return ", ".join(f"{number:.2g}" for number in numbers)

@@ -129,7 +129,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], missing: Sequence
             with gr.Tab("Choose", id=CHOOSE) as choose_tab:
                 choose = ChoosePage(site, recordings)
             with gr.Tab("Learn", id=LEARN) as learn_tab:
-                LearnPage(site)
+                LearnPage(site, recordings)
         gr.Markdown(f"Models run on {device}.", elem_id="device", elem_classes="place")
         for tab in (watch_tab, compare_tab, choose_tab, learn_tab):  # before what waits for the server
             tab.select(None, js=_CHOSEN.format(tab=tab.id), **QUIET)

@@ -8,6 +8,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from threading import Thread
@@ -20,8 +21,8 @@ from mcp.types import CallToolRequest, ListToolsRequest
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
-from draftscope.demo.components import lessons
 from draftscope.demo.components.first_screen import FONTS
+from draftscope.demo.components.frame import LESSONS, RECORDED
 from draftscope.demo.components.theme import CSS, PAGE, theme
 from draftscope.demo.jobs.recordings import FOLDER
 from draftscope.demo.pages.api import ENDPOINTS, FILE_FORMAT, TOOLS, tool_call_error
@@ -39,13 +40,20 @@ from draftscope.engines.models.errors import ModelError
 from draftscope.engines.paths import ASSETS
 from draftscope.engines.runtime.driver import Run
 from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.traces import read
+from draftscope.traces.labels import method_name
 from draftscope.traces.version import __version__
 from draftscope.visualizers import player
 from draftscope.visualizers.fonts import offer_fonts
 from draftscope.visualizers.lessons import lesson_html
+from draftscope.visualizers.player_page import standalone
 
 _WARMED_UP: Final = ("ar", "scd")
 _WARM_UP_PASSES: Final = 4
+_TOGETHER: Final = 2
+"""A recorded run and its baseline."""
+_KEPT_PAGES: Final = 24
+"""Pages of recorded runs, of about a megabyte each."""
 _ZIPPED: Final = Middleware(
     GZipMiddleware, compresslevel=6, exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/json")
 )
@@ -86,7 +94,8 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], missing: Sequence[str] = (
     service.get("/healthz")(lambda: {"status": "ok"})
     service.get("/readyz", response_model=None)(lambda: readyz(folders[0], missing))
     service.get("/line")(_line)
-    service.get(lessons.ADDRESS, response_class=HTMLResponse)(lambda: lesson_html())
+    service.get(LESSONS, response_class=HTMLResponse)(lambda: lesson_html())
+    service.get(RECORDED, response_class=HTMLResponse)(recorded_answer(folders[-1]))
     service.api_route(TRACE_ADDRESS, methods=["GET", "HEAD"], response_model=None)(
         trace_answer(folders[0], folders[1:])
     )
@@ -170,6 +179,21 @@ def font_answer(name: str) -> FileResponse:
         raise HTTPException(404, "font: there is none of this name; the page names the fonts that it uses.")
     forever = {"cache-control": "public, max-age=31536000, immutable"}
     return FileResponse(player.FOLDER / "fonts" / name, media_type="font/woff2", headers=forever)
+
+
+def recorded_answer(folder: Path) -> Callable[[str], str]:
+    """The answer to GET `RECORDED`: a page that plays runs of the gallery, the last pages kept."""
+
+    @lru_cache(maxsize=_KEPT_PAGES)
+    def answer(names: str) -> str:
+        files = {path.name.removesuffix(".json.gz"): path for path in folder.glob("*.json.gz")}
+        wanted = names.split(",")
+        if not files.keys() >= {*wanted} or len(wanted) > _TOGETHER:
+            raise HTTPException(404, "recorded: there is no such run; the gallery lists them.")
+        traces = [read(files[name]) for name in wanted]
+        return standalone(traces, method_name(traces[-1]))
+
+    return answer
 
 
 def readyz(folder: Path, missing: Sequence[str]) -> JSONResponse:

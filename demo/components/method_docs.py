@@ -10,8 +10,10 @@ from typing import Final
 
 import gradio as gr
 
-from draftscope.analysis.shipped_results import measured
+from draftscope.analysis.shipped_results import conclusions, measured
+from draftscope.demo.components.frame import recorded_run
 from draftscope.demo.components.widgets import data_table, formulas, table
+from draftscope.demo.jobs.recordings import Recording
 from draftscope.engines.methods import METHODS
 from draftscope.engines.methods.method import Method
 from draftscope.traces.files import ROOT
@@ -21,6 +23,9 @@ IN_THE_CODE: Final = "\n## In the code\n"
 _REPORTED: Final = "\n### Reported"
 """Heading of results reported by others. They never share a table with results measured here."""
 _MEASURED: Final = "Measured here"
+_CONCLUSIONS: Final = "Conclusions of the paper"
+_CONCLUDED: Final = "Each with what was found here"
+_CONCLUSION_HEADS: Final = ("In the paper", "It concludes", "Found here", "Verdict")
 _NOTHING: Final = "Nothing yet: `make measured` measures and records."
 _NOTE: Final = "± is a standard error, brackets hold the quartiles."
 PAPERS: Final[Sequence[tuple[str, Sequence[str], str]]] = (
@@ -38,27 +43,36 @@ PAPERS: Final[Sequence[tuple[str, Sequence[str], str]]] = (
 """Papers with their methods, the baselines, and one line each."""
 
 
-def build() -> None:
-    """Lay the list out by papers: one accordion a method."""
+def build(recordings: Sequence[Recording] = ()) -> None:
+    """Lay the list out by papers: one accordion a method, in which a recorded run plays.
+
+    Args:
+        recordings: The gallery; a method without a run in it has none here.
+    """
     others = METHODS.keys() - {name for _, names, _ in PAPERS for name in names}
     for paper, names, about in (*PAPERS, *([("Others", sorted(others), "")] if others else ())):
         gr.Markdown(f"## {paper}\n\n{about}", elem_classes="reading")
         for name in names:
-            _build_method(METHODS[name])
+            _build_method(METHODS[name], recordings)
 
 
-def _build_method(method: Method) -> None:
+def _build_method(method: Method, recordings: Sequence[Recording]) -> None:
     with gr.Accordion(f"{method.title}: {method.summary}", open=False, elem_id=f"method-{method.name}"):
         text, heading, reported = described(method).partition(_REPORTED)
         formulas(text)
-        with gr.Row(elem_classes="numbers"):
-            if reported:
-                formulas(heading + reported)
-            if results := measured(method.name):
-                tables = [(one.title, table(one.heads, one.rows, f"{_NOTE} {one.device_text}.")) for one in results]
-                data_table(_MEASURED, tables)
-            else:
-                formulas(f"### {_MEASURED}\n\n{_NOTHING}")
+        if recording := next((one for one in recordings if one.method == method.name), None):
+            gr.Markdown(f"### A recorded run\n\n{recording.about}", elem_classes="reading")
+            recorded_run(recording)
+        if found := conclusions(method.name):
+            rows = [(one.source, one.statement, one.found, one.verdict) for one in found]
+            data_table(_CONCLUSIONS, [(_CONCLUDED, table(_CONCLUSION_HEADS, rows))])
+        if reported:
+            formulas(heading + reported)
+        if results := measured(method.name):
+            tables = [(one.title, table(one.heads, one.rows, f"{_NOTE} {one.device_text}.")) for one in results]
+            data_table(_MEASURED, tables)
+        else:
+            formulas(f"### {_MEASURED}\n\n{_NOTHING}")
 
 
 @cache

@@ -77,7 +77,6 @@ CSS: Final = """
 .label-wrap { gap: 12px; } /* of an accordion */
 .label-wrap > span { text-align: left; }
 .label-wrap > .icon { flex: none; align-self: center; }
-.numbers > * { flex: 1 1 360px; }
 .place p { color: var(--body-text-color-subdued); font-size: 12px; overflow-wrap: anywhere; }
 .html-container { padding: 0 !important; }
 #skip { position: absolute; overflow: visible !important; }

@@ -152,3 +152,14 @@ def test_exactness_is_understood_in_two_clicks(page: Page) -> None:
     frame.get_by_role("button", name="Draw 10,000").click()
     expect(frame.locator("#exact .task")).to_contain_text("A bad drafter costs time, never the truth.")
     expect(frame.locator("#exact .task .state")).to_have_text("Done")
+
+
+def test_the_recorded_run_of_a_method_plays_on_its_page(page: Page) -> None:
+    page.get_by_role("tab", name="Learn", exact=True).click()
+    page.get_by_role("tab", name="Methods").click()
+    page.locator("#method-scd > button").click()
+    method = page.locator("#method-scd")
+    expect(method.get_by_role("table").filter(has_text="Verdict").first).to_contain_text("holds")
+    frame = page.frame_locator("#method-scd .recorded iframe")
+    expect(frame.locator(".ds-stage")).to_be_visible()
+    expect(frame.get_by_role("button", name="Play").or_(frame.get_by_role("button", name="Pause"))).to_be_visible()
