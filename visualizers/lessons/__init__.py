@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from draftscope.visualizers import player
 from draftscope.visualizers.lessons.data import lesson_data
 from draftscope.visualizers.player_page import document, inert
 from draftscope.visualizers.scripts import joined
@@ -49,7 +50,7 @@ def lesson_html(name: str = "") -> str:
         + "".join(map(_article, names))
         + f'<script type="application/json" id="lesson-data">{data}</script>\n<script>{script()}</script>'
     )
-    return document(LESSONS[name] if name else "Lessons", content, _read("lessons.css"))
+    return document(LESSONS[name] if name else "Lessons", content, player.fonts() + _read("lessons.css"))
 
 
 @cache

@@ -119,11 +119,11 @@ function paintStrip(canvas, run, other, pass, longest, width, height) {
   });
   pen.stroke();
   pen.setLineDash([]);
-  const half = other.passes.findIndex((row) => [...row].filter((fate) => fate === "-" || FINAL.includes(fate)).length > pieces * 0.55);
+  const longer = other.passes.length > run.passes.length;
   pen.fillStyle = colour("soft");
   pen.font = "12px system-ui, sans-serif";
-  pen.textAlign = other.passes.length > run.passes.length ? "right" : "left";
-  pen.fillText(`the other run: ${other.passes.length} passes`, other.passes.length > run.passes.length ? width - 2 : 4, other.passes.length > run.passes.length ? Math.max(14, (half / other.passes.length) * low * 0.5) : low - 8);
+  pen.textAlign = longer ? "right" : "left";
+  pen.fillText(`the other run: ${other.passes.length} passes`, longer ? width - 2 : 4, longer ? 14 : low - 8);
   pen.strokeStyle = colour("ink");
   pen.lineWidth = 2;
   pen.strokeRect((pass - 1) * wide, 1, wide - 1, low - 2);

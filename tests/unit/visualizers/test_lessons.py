@@ -31,7 +31,9 @@ def test_a_page_holds_all_lessons_or_one_and_needs_no_other_file() -> None:
         assert [*data(one)] == [name] == re.findall(r'<article class="lesson" id="(\w+)"', one)
         assert "<nav" not in one and f"<title>{LESSONS[name]}</title>" in one
         assert len(re.findall('class="task"', one)) == 1
-    outside = r"""(?:src|href)=["'](?!#)|url\((?!#)|@import|\bfetch\(|^import |https?://(?!www\.w3\.org/2000/svg")"""
+    outside = (
+        r"""(?:src|href)=["'](?!#)|url\((?!#|data:)|@import|\bfetch\(|^import |https?://(?!www\.w3\.org/2000/svg")"""
+    )
     assert re.findall(outside, page, re.MULTILINE) == []
 
 
