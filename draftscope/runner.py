@@ -56,7 +56,8 @@ def run(  # noqa: PLR0913 (typed names for all that a run may be given)
         system: System turn.
         template: Variables of the chat template by name, such as `{"enable_thinking": False}`.
         preset: A named group of settings.
-        device: Such as "cuda:1", for models by id; by default DRAFTSCOPE_DEVICE or the best available.
+        device: Such as "cuda:1" or, for large language models, "cuda:0,cuda:1,cpu,disk"; for models by id. By default
+            DRAFTSCOPE_DEVICE or the best available.
         dtype: "float32", "bfloat16" or "float16" for the weights of a checkpoint.
         likely: Number of tokens to record of each verdict: by default 8 for models of the catalogue, 0 for others.
         on_step: Called with the `Step` of every forward pass.

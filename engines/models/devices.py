@@ -13,7 +13,9 @@ from draftscope.engines.settings import ConfigError
 VARIABLE: Final = "DRAFTSCOPE_DEVICE"
 _NAMED: Final = "auto, cpu, cuda, cuda:N or mps"
 HELP: Final = f"{_NAMED}; default: {VARIABLE}, or auto, which takes a GPU of CUDA if there is one"
-HELP_SEVERAL: Final = f"{HELP}; a language model too large for one takes several, as in cuda:0,cuda:1"
+DISK: Final = "disk"
+"""The last of several devices: what does not fit on the others is read from a file in every pass."""
+HELP_SEVERAL: Final = f"{HELP}; a language model too large for one takes several, as in cuda:0,cuda:1 or cuda,cpu,disk"
 _NAMES: Final = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 
 
@@ -36,11 +38,14 @@ def resolve_devices(names: str | None = None) -> str:
     parts = value.split(",")
     if len(parts) == 1:
         return resolve(names)
+    last = [DISK] if parts[-1] == DISK else []
+    parts = parts[: len(parts) - len(last)]
     if wrong := [name for name in parts if name == "auto" or not _NAMES.fullmatch(name)]:
-        raise ConfigError(f"{field}: {wrong[0]!r} in {value!r} is not a device; use cpu, cuda:N or mps, each once.")
+        remedy = "use cpu, cuda:N or mps, each once, and disk at the end"
+        raise ConfigError(f"{field}: {wrong[0]!r} in {value!r} is not a device; {remedy}.")
     if len({(torch.device(name).type, torch.device(name).index or 0) for name in parts}) < len(parts):
         raise ConfigError(f"{field}: {value!r} names a device twice; use each once.")
-    return ",".join(_available(field, name) for name in parts)
+    return ",".join([*(_available(field, name) for name in parts), *last])
 
 
 def parse_devices(names: str) -> list[str]:

@@ -117,7 +117,8 @@ def is_supported(model: Any) -> bool:
     if type(model) is MistralModel:
         sliding = config.sliding_window is not None
     rotation = config.rope_parameters.get("rope_type", "default")
-    apart = len({weight.device for weight in model.parameters()}) > 1
+    places = {weight.device for weight in model.parameters()}
+    apart = len(places) > 1 or any(place.type == "meta" for place in places)  # these are loaded in every pass
     return config.hidden_act == "silu" and rotation in _ROTATIONS and not sliding and not apart
 
 

@@ -1,5 +1,7 @@
 """Whether a network fits into the memory of its device, with what it keeps of a text, before its weights are read."""
 
+import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +11,7 @@ import torch
 
 from draftscope.engines.models.checkpoint_files import CheckpointDir
 from draftscope.engines.models.checkpoints.families import published_as
-from draftscope.engines.models.devices import parse_devices
+from draftscope.engines.models.devices import DISK, parse_devices
 from draftscope.engines.models.errors import ModelError
 
 DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -77,7 +79,9 @@ def default_dtype(device: str) -> torch.dtype:
 
 
 def free_bytes(device: str) -> int | None:
-    """Return the free memory of a device; None if unknown."""
+    """Return the free memory of a device, or the free room for temporary files; None if unknown."""
+    if device == DISK:
+        return shutil.disk_usage(tempfile.gettempdir()).free
     if torch.device(device).type == "cuda":
         return int(torch.cuda.mem_get_info(torch.device(device))[0])
     if torch.device(device).type != "cpu":
@@ -150,7 +154,7 @@ def _others(devices: str, *, several: bool) -> list[str]:
     """Further devices of this machine, and all its GPUs together for what may be spread."""
     gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
     together = [",".join(gpus)] if several and len(gpus) > 1 else []
-    used = {torch.device(device) for device in parse_devices(devices)}
+    used = {torch.device(device) for device in parse_devices(devices) if device != DISK}
     single = [device for device in ("cpu", *gpus) if torch.device(device) not in used]
     return [*single, *(name for name in together if name != devices)]
 

@@ -9,6 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+import torch
 from tqdm import tqdm
 from transformers import modeling_gguf_pytorch_utils
 from transformers.cache_utils import Cache, DummyLayer, DynamicLayer, DynamicSlidingWindowLayer
@@ -24,6 +25,7 @@ __all__ = [
     "cache_argument",
     "cache_of",
     "gguf_reader",
+    "input_device",
     "is_stateful",
 ]
 modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a progress bar regardless of its options
@@ -51,6 +53,13 @@ def cache_of(values: Any) -> Any:
 def is_stateful(network: Any) -> bool:
     """Whether a network has a state that cannot go back to an earlier token, as `generate` asks before drafts."""
     return bool(getattr(network, "_is_stateful", False))
+
+
+def input_device(network: Any) -> torch.device:
+    """Return the device of a network's inputs; with weights that accelerate loads in every pass, that of the pass."""
+    device: torch.device = network.device
+    executes = getattr(getattr(network, "_hf_hook", None), "execution_device", None)
+    return device if device.type != "meta" or executes is None else torch.device(executes)
 
 
 def gguf_reader(file: Path) -> Callable[..., dict[str, Any]]:

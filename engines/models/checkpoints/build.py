@@ -1,5 +1,8 @@
 """Building networks of transformers, diffusers and this project from weights."""
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any, Final, TypeVar
@@ -10,7 +13,7 @@ from transformers.utils import is_accelerate_available, logging
 
 from draftscope.engines.models.checkpoint_files import CheckpointDir, other_hashes, weight_hashes
 from draftscope.engines.models.checkpoints.families import published_as
-from draftscope.engines.models.devices import parse_devices
+from draftscope.engines.models.devices import DISK, parse_devices
 from draftscope.engines.models.memory import free_bytes
 from draftscope.traces.schema import ModelCard
 
@@ -38,7 +41,8 @@ def native_network(
     """Build a network of a class of transformers, for inference.
 
     Tensors have the class's names and become `dtype`; a subclass defined here specifies what it omits and what stays in
-    float32. For several devices, named with commas, transformers spreads the layers, which requires accelerate.
+    float32. For several devices, named with commas, transformers spreads the layers, which requires accelerate; the
+    last one may be the disk, where layers stay in temporary files until Python exits.
     """
     network, unused = built_network(source, kind, config, state, dtype, device)
     if unused:
@@ -51,7 +55,10 @@ def built_network(
 ) -> tuple[Any, list[str]]:
     """The network of `native_network`, and the names of the tensors for which it has no place."""
     several = len(parse_devices(device)) > 1
-    spread = {"device_map": "auto", "max_memory": _shares(source, device)} if several else {}
+    spread: dict[str, Any] = {"device_map": "auto", "max_memory": _shares(source, device)} if several else {}
+    if DISK in parse_devices(device):
+        spread["offload_folder"] = tempfile.mkdtemp(prefix="draftscope-weights-")
+        atexit.register(shutil.rmtree, spread["offload_folder"], ignore_errors=True)
     depth = max(getattr(part, "num_hidden_layers", 0) for part in (config, getattr(config, "text_config", config)))
     if depth > len(state):
         raise source.unsupported(f"config.json has {depth} for 'num_hidden_layers', and there are {len(state)} tensors")
@@ -82,7 +89,7 @@ def _shares(source: CheckpointDir, device: str) -> dict[int | str, int]:
     """The bytes that transformers may fill of each of several devices."""
     if not is_accelerate_available():
         raise source.unsupported(f"runs on several devices, {device}, with accelerate; do: pip install accelerate")
-    free = {one: int(_FILLED * (free_bytes(one) or 0)) for one in parse_devices(device)}
+    free = {one: int(_FILLED * (free_bytes(one) or 0)) for one in parse_devices(device) if one != DISK}
     return {one if one == "cpu" else torch.device(one).index or 0: number for one, number in free.items()}
 
 

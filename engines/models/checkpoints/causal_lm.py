@@ -41,6 +41,7 @@ from draftscope.engines.models.sessions.discrete import DiscreteSession
 from draftscope.engines.models.token_texts import token_text
 from draftscope.engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer, special_tokens
 from draftscope.engines.models.torch_model import Networked, count_parameters
+from draftscope.engines.models.transformers_api import input_device
 from draftscope.engines.models.vocabularies import check_vocabularies
 from draftscope.engines.protocol import Family, Model, Task
 from draftscope.engines.sampling.distributions import GuidedSampling
@@ -205,7 +206,7 @@ class CausalLM(CausalText):
         check_network(network, field)
         self._traits = traits_of(network, field)
         self._network, self._tokenizer, self.num_parameters = network, tokenizer, count_parameters(network)
-        self.device = network.device
+        self.device = input_device(network)
         config = network.config.get_text_config()
         self._width = int(config.vocab_size)
         self._longest = int(getattr(config, "max_position_embeddings", 0) or 0)
@@ -327,7 +328,8 @@ class CausalLMSession(DiscreteSession):
     ) -> None:
         self._network, self._width, self._traits, self._shared = network, width, traits, shared
         self.prefix = max(len(task.prompt_ids) for task in tasks)
-        self._prompts = [torch.tensor(task.prompt_ids, device=network.device) for task in tasks]
+        home = input_device(network)
+        self._prompts = [torch.tensor(task.prompt_ids, device=home) for task in tasks]
         self._caches: list[Any] = [self._new_cache(len(task.prompt_ids) + task.length) for task in tasks]
         self._taps: tuple[int, ...] = ()
         self._seen: dict[int, tuple[int, Tensor]] = {}

@@ -21,6 +21,7 @@ from draftscope.engines.models.transformers_api import (
     DynamicLayer,
     DynamicSlidingWindowLayer,
     cache_argument,
+    input_device,
     is_stateful,
 )
 from draftscope.engines.settings import format_value
@@ -73,7 +74,7 @@ def traits_of(network: Any, field: str) -> NetworkTraits:
     """
     if network not in _KNOWN:
         plain = _described(network)
-        if network.device.type == "meta":
+        if input_device(network).type == "meta":
             return plain
         _KNOWN[network] = _tried(network, field, plain)
     return _KNOWN[network]
@@ -89,7 +90,7 @@ def _described(network: Any) -> NetworkTraits:
 def _tried(network: Any, field: str, plain: NetworkTraits) -> NetworkTraits:
     """Traits that passes over a text, its beginning and a continuation of that show."""
     kind, size = type(network).__name__, int(network.config.get_text_config().vocab_size)
-    texts = torch.arange(4 * _HALF, device=network.device).view(2, -1) % size
+    texts = torch.arange(4 * _HALF, device=input_device(network)).view(2, -1) % size
     texts[1, :_HALF] = texts[0, :_HALF]
     try:
         one = feed(network, plain, texts[:1], None, 0, 2 * _HALF).float()

@@ -133,6 +133,8 @@ def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         ("cpu,auto", "'auto' in 'cpu,auto' is not a device"),
         ("cuda,cuda:0", "'cuda,cuda:0' names a device twice"),
         ("cpu,cuda:7", "'cuda:7' is not available here"),
+        ("disk", "'disk' is not a device"),
+        ("disk,cpu", "'disk' in 'disk,cpu' is not a device; use cpu, cuda:N or mps, each once, and disk at the end"),
     ],
 )
 def test_several_devices_are_named_each_once(name: str, problem: str) -> None:

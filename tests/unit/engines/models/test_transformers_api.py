@@ -4,6 +4,7 @@ import ast
 import inspect
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -77,3 +78,11 @@ def test_decoding_raises_no_warning() -> None:
                     drafter=drafter,
                     length=8,
                 )
+
+
+def test_inputs_of_offloaded_weights_go_to_the_device_of_the_pass() -> None:
+    model = network()
+    assert api.input_device(model) == torch.device("cpu")
+    fake = SimpleNamespace(device=torch.device("meta"), _hf_hook=SimpleNamespace(execution_device="cpu"))
+    assert api.input_device(fake) == torch.device("cpu")
+    assert api.input_device(SimpleNamespace(device=torch.device("meta"))).type == "meta"
