@@ -21,22 +21,18 @@ PIECE: Final = "·"
 _BYTE: Final = re.compile("<0x([0-9A-F]{2})>")
 _CHARACTER: Final = regex.compile(r"\X")
 JOINER: Final = "\u200d"
-"""At the edge of an Arabic word: its letter joins that of the next token, or of the one before."""
-_LAST: Final = re.compile(
-    # Arabic letters that join the next one, of Unicode's ArabicShaping.txt, with the marks over them
-    "[\u0620\u0626\u0628\u062a-\u062e\u0633-\u0647\u0649\u064a\u066e\u066f\u0678-\u0687\u069a-\u06bf\u06c1\u06c2"
-    "\u06cc\u06ce\u06d0\u06d1\u06fa-\u06fc\u06ff][\u064b-\u065f\u0670]*$"
-)
-_FIRST: Final = re.compile(
-    "[\u0620\u0622-\u063f\u0641-\u064a\u066e\u066f\u0671-\u0673\u0675-\u06d3\u06d5\u06ee-\u06ff]"
-)
+"""At the edge of a word: its letter joins that of the next token, or of the one before."""
+_JOINS: Final = r"[\p{Joining_Type=Dual_Joining}\p{Joining_Type=%s}\p{Joining_Type=Join_Causing}--\u200d]"
+_LAST: Final = regex.compile(_JOINS % "Left_Joining" + r"[\p{Mn}\p{Me}]*$", regex.VERSION1)
+"""A letter that joins the next one, with the marks over it: in Arabic, Syriac, N'Ko, Mongolian and other scripts."""
+_FIRST: Final = regex.compile(_JOINS % "Right_Joining", regex.VERSION1)
 
 
 def words(texts: Sequence[str | None]) -> list[str | None]:
     """Return what the tokens of a text show.
 
     A character of several tokens, such as an emoji, a letter with the vowel sign after it or a flag, is shown by the
-    last of them, and by the others nothing. Arabic letters keep the forms that they have next to each other.
+    last of them, and by the others nothing. Letters that join, as in Arabic, do so from token to token.
 
     Args:
         texts: Text of each token by the legend, in reading order; None where no token is known.
@@ -169,7 +165,7 @@ class _Reader:
 
 
 def _join(shown: list[str | None], before: int, index: int) -> None:
-    """Let the token at `index` show a character that begins at `before`, and Arabic letters join."""
+    """Let the token at `index` show a character that begins at `before`, and letters that join do so."""
     first, second = shown[before] or "", shown[index] or ""
     if (first[-1] + second[0]).isascii():
         return

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-_EAST_ASIAN: Final = ("noto_cjk_sans_otc", "NotoSansCJK-Regular.ttc")
+_EAST_ASIAN_FILE: Final = ("noto_cjk_sans_otc", "NotoSansCJK-Regular.ttc")
 _CONFIG: Final = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -20,14 +20,15 @@ _CONFIG: Final = """<?xml version="1.0"?>
 """
 
 COMMON: Final = "NotoSans"
-FALLBACKS: Final = ("NotoSansSymbols", "NotoEmoji", "NotoSansCJK")
+EAST_ASIAN: Final = "NotoSansCJK"
+FALLBACKS: Final = ("NotoSansSymbols", "NotoEmoji", EAST_ASIAN)
 """Fonts of letters that neither the common one nor that of their own script has, in this order."""
 
 
 @cache
 def font_file(name: str) -> str | None:
     """Return the path of a font such as NotoSansThai; None where no package has it."""
-    package, file = _EAST_ASIAN if name == "NotoSansCJK" else ("manimgx_fonts", f"{name}[wght].ttf")
+    package, file = _EAST_ASIAN_FILE if name == EAST_ASIAN else ("manimgx_fonts", f"{name}[wght].ttf")
     try:
         path = files(package) / file
     except ModuleNotFoundError:

@@ -13,7 +13,7 @@ from draftscope.engines.models.chat import check_guidance, check_length, check_n
 from draftscope.engines.models.fast_decoder import lean
 from draftscope.engines.models.memory import cached_numbers, check_cache
 from draftscope.engines.models.sessions.block import BlockSession, Network, TokenSession
-from draftscope.engines.models.token_texts import token_text
+from draftscope.engines.models.token_texts import decoded_text, token_text
 from draftscope.engines.models.torch_model import Networked, count_parameters, hidden_states
 from draftscope.engines.protocol import Family, Task
 from draftscope.engines.sampling.distributions import GuidedSampling
@@ -92,9 +92,9 @@ class DiffusionLM(Networked):
         return Legend(vocabulary={i: self._piece(i) for i in ids}, ends=self.kind.ends)
 
     def render_output(self, tokens: Sequence[int | None]) -> Output:
-        """The text up to its end."""
+        """The text up to its end, without a last character that is not whole."""
         stop = next((i for i, token in enumerate(tokens) if token in self.kind.ends), len(tokens))
-        text = self._tokenizer.decode([token for token in tokens[:stop] if token is not None])
+        text = decoded_text(self._tokenizer, [token for token in tokens[:stop] if token is not None])
         return Output(tokens=tuple(tokens), text=text)
 
     def _piece(self, token: int) -> str:

@@ -1,6 +1,7 @@
 """The text of single tokens, where a token may be a part of a character."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 _PRINTABLE: Final = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
@@ -27,6 +28,19 @@ def token_text(tokenizer: Any, token: int) -> str:
         return text if data is None else _LONE.sub(_written, data.decode("utf-8", "surrogateescape"))
     twice = str(tokenizer.decode([token, token]))  # SentencePiece drops the space before the first word of a text
     return twice.removeprefix(text) if twice.startswith(text) else text
+
+
+def decoded_text(tokenizer: Any, tokens: Sequence[int]) -> str:
+    """Return the text of some tokens, without a last character of which only the first bytes came.
+
+    Args:
+        tokenizer: A tokenizer of transformers, or a `tokenizers.Tokenizer`.
+        tokens: Ids of it.
+    """
+    text = str(tokenizer.decode(list(tokens)))
+    if text.endswith("\ufffd") and _BYTE.search(token_text(tokenizer, tokens[-1])[-len("<0x00>") :]):
+        return text.rstrip("\ufffd")
+    return text
 
 
 def _bytes_of(tokenizer: Any, token: int) -> bytes | None:

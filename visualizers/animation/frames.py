@@ -20,7 +20,7 @@ from draftscope.traces.replay import PENDING, CanvasReplay, CanvasState, Outcome
 from draftscope.traces.schema import Fate, Token, Trace
 from draftscope.traces.video import frame_count
 from draftscope.traces.words import JOINER, canvas_texts, direction, first_piece, words
-from draftscope.visualizers.animation.letters import Place, draw_text, text_width, visual_places
+from draftscope.visualizers.animation.letters import Place, draw_text, han_forms, text_width, visual_places
 from draftscope.visualizers.animation.look import AnimationOptions, Moment, MovingError, pass_ends
 from draftscope.visualizers.palette import DARK, LIGHT, MARKS, REJECTED, Surface, ink
 from draftscope.visualizers.picture import cells, grid, picture_of, recorded_picture, render_canvas
@@ -116,6 +116,7 @@ class TextCanvas:
             MovingError: The text does not fit in any size that can be read.
         """
         self._surface, self._vocabulary = surface, trace.legend.vocabulary or {}
+        self._forms = _forms_of([trace])
         self.width = room[0]
         tokens = trace.output.tokens[: positions_of(trace)]
         for size in (17, 14, 11, 9):
@@ -197,7 +198,15 @@ class TextCanvas:
         if len(word) > 2:
             word = fitted_text(word, self._size, right - left + 1)
         across = (left + right - text_width(word, self._size)) / 2
-        draw_text(pen, (across, (boxes[0][1] + boxes[0][3]) / 2 + 0.34 * self._size), word, self._size, color)
+        draw_text(
+            pen, (across, (boxes[0][1] + boxes[0][3]) / 2 + 0.34 * self._size), word, self._size, color, self._forms
+        )
+
+
+def _forms_of(traces: Sequence[Trace]) -> int:
+    """The forms of Han characters in some runs, by their prompts and texts."""
+    texts = (text for trace in traces for text in (trace.prompt, trace.output.text or "") if not text.isascii())
+    return han_forms("".join(text[:_MAX_LETTERS] for text in texts))
 
 
 def _word(text: str) -> str:
@@ -344,4 +353,5 @@ class Film:
         color = self._surface.text if size > 12 else self._surface.muted
         room = width or self.size[0] - 2 * MARGIN * self._unit
         fitting = fitted_text(text[:_MAX_LETTERS], size * self._unit, room)
-        draw_text(ImageDraw.Draw(image), (at[0] * self._unit, at[1] * self._unit), fitting, size * self._unit, color)
+        where = at[0] * self._unit, at[1] * self._unit
+        draw_text(ImageDraw.Draw(image), where, fitting, size * self._unit, color, _forms_of(self._traces))

@@ -10,11 +10,14 @@ from PIL import ImageDraw, ImageFont
 
 from draftscope.traces.words import direction
 from draftscope.visualizers.animation.look import MovingError
-from draftscope.visualizers.fonts import COMMON, FALLBACKS, font_file
+from draftscope.visualizers.fonts import COMMON, EAST_ASIAN, FALLBACKS, font_file
 
 _CHARACTER: Final = regex.compile(r"\X")
 _SHAPING: Final = frozenset("\u200c\u200d\ufe0e\ufe0f")
 """Characters that only change how others look."""
+_KANA, _HANGUL = regex.compile(r"[\p{Hiragana}\p{Katakana}]"), regex.compile(r"\p{Hangul}")
+JAPANESE, KOREAN, CHINESE = range(3)
+"""Forms of Han characters, as the font for East Asian scripts has them; Chinese ones are the simplified."""
 _UNASSIGNED: Final = "\U0010fffe"
 
 Place = tuple[float, float, Literal["left", "right", ""]]
@@ -27,11 +30,27 @@ def text_width(text: str, size: float) -> float:
     return sum(_font(name, size).getlength(run) for run, name in _runs(text))
 
 
-def draw_text(pen: ImageDraw.ImageDraw, at: tuple[float, float], text: str, size: float, fill: str) -> None:
-    """Draw a line of text from its left edge and baseline on; it runs to the side of its first letter."""
+def han_forms(text: str) -> int:
+    """Return the forms in which Han characters of a text are written: Japanese next to kana, Korean next to Hangul."""
+    return JAPANESE if _KANA.search(text) else KOREAN if _HANGUL.search(text) else CHINESE
+
+
+def draw_text(
+    pen: ImageDraw.ImageDraw, at: tuple[float, float], text: str, size: float, fill: str, forms: int = CHINESE
+) -> None:
+    """Draw a line of text from its left edge and baseline on; it runs to the side of its first letter.
+
+    Args:
+        pen: Draws on an image.
+        at: Left edge and baseline, in pixels.
+        text: The line.
+        size: Height of its letters in pixels.
+        fill: Colour.
+        forms: Forms of Han characters, as `han_forms` gives them; all take the same width.
+    """
     across, runs = at[0], list(_runs(text))
     for run, name in reversed(runs) if direction(text) == "left" else runs:
-        font = _font(name, size)
+        font = _font(name, size, forms if name == EAST_ASIAN else 0)
         pen.text((across, at[1]), run, fill=fill, font=font, anchor="ls")
         across += font.getlength(run)
 
@@ -97,8 +116,8 @@ def _has(name: str, letter: str) -> bool:
 
 
 @cache
-def _font(name: str, size: float) -> ImageFont.FreeTypeFont:
+def _font(name: str, size: float, index: int = 0) -> ImageFont.FreeTypeFont:
     path = font_file(name)
     if path is None:
         raise MovingError(f"the font {name} is missing", "install manimgx-fonts and noto-cjk-sans-otc")
-    return ImageFont.truetype(path, size)
+    return ImageFont.truetype(path, size, index)

@@ -38,7 +38,7 @@ from draftscope.engines.models.fast_decoder import LeanCausalLM, is_supported
 from draftscope.engines.models.memory import MemoryRequirement, cached_numbers, check_cache
 from draftscope.engines.models.sessions.causal import SlotCache
 from draftscope.engines.models.sessions.discrete import DiscreteSession
-from draftscope.engines.models.token_texts import token_text
+from draftscope.engines.models.token_texts import decoded_text, token_text
 from draftscope.engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer, special_tokens
 from draftscope.engines.models.torch_model import Networked, count_parameters
 from draftscope.engines.models.transformers_api import input_device
@@ -129,7 +129,7 @@ class CausalText(Networked):
 
     def text_of(self, ids: Sequence[int]) -> str:
         """The text of some ids; empty without a tokenizer."""
-        return "" if self._tokenizer is None else str(self._tokenizer.decode(list(ids)))
+        return "" if self._tokenizer is None else decoded_text(self._tokenizer, ids)
 
     @property
     def has_template(self) -> bool:
@@ -176,12 +176,11 @@ class CausalText(Networked):
         return Legend(vocabulary={i: token_text(self._tokenizer, i) for i in sorted(met)}, ends=self.ends)
 
     def render_output(self, tokens: Sequence[int | None]) -> Output:
-        """The text up to its end."""
+        """The text up to its end, without a last character that is not whole."""
         if self._tokenizer is None:
             return Output(tokens=tuple(tokens))
         stop = next((i for i, token in enumerate(tokens) if token in self.ends), len(tokens))
-        text = self._tokenizer.decode([token for token in tokens[:stop] if token is not None])
-        return Output(tokens=tuple(tokens), text=str(text))
+        return Output(tokens=tuple(tokens), text=self.text_of([token for token in tokens[:stop] if token is not None]))
 
     def open_session(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
         """Open a session, one sequence per task."""

@@ -30,7 +30,7 @@ def test_a_line_in_any_script_stays_on_the_stage_in_its_own_direction(page: Page
     assert written == (TEXTS[script] * 6).replace("\u200d", "").replace(" ", "")
     first = [row for row in rows if row[1] == 0]
     runs_left = first[0][2] > first[-1][2]
-    assert runs_left is (script in ("arabic", "hebrew"))
+    assert runs_left is (script in ("arabic", "syriac", "nko", "hebrew"))
     assert abs(first[0][3] - right if runs_left else first[0][2] - left) < 1
     for one, other in pairwise(first):  # no word stands on another
         assert (other[3] <= one[2] + 0.5) if runs_left else (one[3] <= other[2] + 0.5)

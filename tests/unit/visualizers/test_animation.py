@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from imageio_ffmpeg import get_ffmpeg_exe
-from PIL import Image
+from PIL import Image, ImageDraw
 from support.handmade import ALL
 from support.hostile import written
 from support.scripts import TEXTS, cut, writing
@@ -30,7 +30,7 @@ from draftscope.visualizers.animation import (
     write_moving,
 )
 from draftscope.visualizers.animation.frames import _word, fitted_text, positions_of
-from draftscope.visualizers.animation.letters import Place, _runs, text_width, visual_places
+from draftscope.visualizers.animation.letters import Place, _runs, draw_text, han_forms, text_width, visual_places
 from draftscope.visualizers.palette import DARK, LIGHT, MARKS
 from draftscope.visualizers.picture import picture_of
 
@@ -244,7 +244,7 @@ def test_the_clip_alone(tmp_path: Path, ending: str) -> None:
 def test_a_text_in_any_script_is_drawn_whole_by_the_fonts_of_the_packages(script: str) -> None:
     trace = writing(cut(TEXTS[script], 3))
     film_, frames = drawn([trace], AnimationOptions(width=480))
-    boxes, left_to_right = film_.canvases[0].boxes, script not in ("arabic", "hebrew")
+    boxes, left_to_right = film_.canvases[0].boxes, script not in ("arabic", "syriac", "nko", "hebrew")
     assert all(0 <= left < right <= film_.canvases[0].width for left, _, right, _ in boxes)
     ends = (boxes[0][0], boxes[-1][0]) if boxes[0][1] == boxes[-1][1] else (0, 1)
     assert (ends[0] < ends[1]) is left_to_right
@@ -259,6 +259,8 @@ def test_every_letter_has_a_font_and_signs_stay_with_their_words() -> None:
         "chinese": {"NotoSansCJK"},
         "japanese": {"NotoSansCJK"},
         "arabic": {"NotoSansArabic"},
+        "syriac": {"NotoSans", "NotoSansArabic"},  # no package has its letters, nor those of N'Ko
+        "nko": {"NotoSans"},
         "hebrew": {"NotoSansHebrew", "NotoSans"},
         "hindi": {"NotoSansDevanagari"},
         "thai": {"NotoSansThai"},
@@ -266,6 +268,19 @@ def test_every_letter_has_a_font_and_signs_stay_with_their_words() -> None:
         "latin": {"NotoSans"},
     }
     assert text_width("مرحبا", 20) < text_width("م ر ح ب ا", 20)  # joined letters
+
+
+def test_han_characters_have_the_forms_of_the_language_next_to_them() -> None:
+    assert [han_forms(text) for text in ("骨 の", "骨 가", "骨", "")] == [0, 1, 2, 2]
+    drawn_forms = []
+    for forms in range(3):
+        image = Image.new("L", (60, 60))
+        draw_text(ImageDraw.Draw(image), (5, 50), "骨", 48, "white", forms)
+        drawn_forms.append(image.tobytes())
+    assert drawn_forms[0] != drawn_forms[2] and text_width("骨", 48) == 48
+    trace = replace(writing(cut("骨", 0)), prompt="ほね")
+    with_kana, without = (drawn([each], SMALL)[1][-1].tobytes() for each in (trace, replace(trace, prompt="bone")))
+    assert with_kana != without
 
 
 def test_a_line_that_runs_to_the_left_keeps_numbers_and_latin_words_in_order() -> None:

@@ -1,10 +1,12 @@
 """The text of a single token: what it adds to a text, and its bytes where they are part of a character."""
 
+from typing import Any
+
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from draftscope.engines.models.token_texts import token_text
+from draftscope.engines.models.token_texts import decoded_text, token_text
 from draftscope.traces.words import words
 
 TEXT = " naïve 你好 🦊"
@@ -54,3 +56,25 @@ def test_a_token_of_several_characters_keeps_those_that_are_whole() -> None:
     merged.decoder = decoders.ByteLevel()
     assert token_text(merged, 0) == "a<0xE4>"
     assert token_text(byte_tokenizer, byte_tokenizer.token_to_id("�")) == "�"
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["tokenizers", "transformers"])
+def test_a_text_ends_before_a_character_that_is_not_whole(wrapped: bool) -> None:
+    tokenizer: Any = byte_level()
+    tokenizer.add_tokens(["�"])
+    known = tokenizer.token_to_id("�")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer) if wrapped else tokenizer
+    encode = tokenizer.encode if wrapped else lambda text: tokenizer.encode(text).ids
+    for character, number in (("é", 2), ("你", 3), ("🦊", 4)):
+        ids = list(encode(f"naïve {character}"))
+        texts = [decoded_text(tokenizer, ids[: len(ids) - missing]) for missing in range(number + 1)]
+        assert texts == [f"naïve {character}", *["naïve "] * number]
+    assert decoded_text(tokenizer, [*encode("a"), known]).endswith("�")  # a token of its own
+    assert decoded_text(tokenizer, []) == ""
+
+
+def test_a_text_of_a_sentencepiece_vocabulary_ends_before_a_character_that_is_not_whole() -> None:
+    tokenizer = sentence_piece()
+    assert [decoded_text(tokenizer, [257, 0xF0, 0x9F, 0xA6, 0x8A][:count]) for count in (1, 2, 4, 5)] == [
+        "ok", "ok", "ok", "ok🦊"
+    ]  # fmt: skip

@@ -190,3 +190,11 @@ def test_a_tokenizer_may_have_more_tokens_than_the_network(tmp_path: Path) -> No
     assert tokens(folder) == generated(folder)
     with pytest.raises(ValueError, match="259 is outside the vocabulary of 259"):
         tokens(folder, prompt="<new>")
+
+
+@pytest.mark.slow
+def test_a_run_that_is_cut_in_a_character_has_the_text_before_it(tmp_path: Path) -> None:
+    model = load(Path(write(tmp_path)), "cpu")
+    fox = byte_tokenizer()("🦊", add_special_tokens=False).input_ids
+    assert [model.render_output([*fox, *fox[:part]]).text for part in range(5)] == ["🦊", "🦊", "🦊", "🦊", "🦊🦊"]
+    assert model.answer_text([*fox, *fox[:3]]) == "🦊"
