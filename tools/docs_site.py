@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: generated pages, links that leave docs/, formulas as MathML, and recordings that play.
+"""Hooks of MkDocs: generated pages, links that leave docs/, formulas as MathML, recordings and lessons that play.
 
 `mkdocs.yml` names this file. Pages of the repository's root become pages of the site, links to other files of the
 repository lead to its public address, and formulas are converted while the site is built, so that a page loads nothing
@@ -26,6 +26,7 @@ import draftscope
 from draftscope.cli.main import NAME, app
 from draftscope.traces import read
 from draftscope.traces.schema import VERSION
+from draftscope.visualizers.lessons import LESSONS, lesson_html
 from draftscope.visualizers.site import write_site
 
 ROOT: Final = Path(__file__).parents[1]
@@ -69,13 +70,16 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write the recordings that the pages embed, and the schema at its versioned address."""
+    """Write the recordings and lessons that the pages embed, and the schema at its versioned address."""
     site = Path(config.site_dir)
     schema = site / "schema" / VERSION / SCHEMA
     schema.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(ROOT / "docs" / SCHEMA, schema)
     named = [(name, read(ROOT / "assets" / "traces" / f"{name}.json.gz")) for name in RECORDINGS]
     write_site(named, site / "recordings", "Recordings")
+    (site / "lessons").mkdir(exist_ok=True)
+    for name in ("", *LESSONS):
+        (site / "lessons" / f"{name or 'index'}.html").write_text(lesson_html(name), encoding="utf-8")
     for page in site.rglob("*.html"):
         for source in _FRAME.findall(page.read_text(encoding="utf-8")):
             if not (page.parent / source).is_file():

@@ -10,7 +10,8 @@ from draftscope.traces.io import TRACE_TYPE
 from draftscope.traces.measures import FREE_PREFIX, MEASURES
 from draftscope.traces.schema import VERSION
 
-SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
+SCHEMA_ID: Final = f"https://draftscope.github.io/draftscope/schema/{VERSION}/trace.schema.json"
+"""Address at which the documentation site has the schema of this version; it does not change once it is released."""
 
 
 class _Records(GenerateJsonSchema):

@@ -137,6 +137,7 @@ class Call:
     batch: PositiveCount = 1
     """Sequences that shared the pass. The milliseconds are those of the whole pass."""
     milliseconds: Milliseconds = field(default_factory=Milliseconds)
+    """Time of the pass by stage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +148,11 @@ class Mask:
     """
 
     queries: tuple[Name, ...]
+    """Names of the tokens that attend, one a row."""
     keys: tuple[Name, ...]
+    """Names of the tokens that are attended to, one a column."""
     runs: tuple[tuple[int, ...], ...]
+    """For each query the lengths of runs of keys, hidden and seen in turn, hidden first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +160,13 @@ class Node:
     """One draft of a draft graph, evaluated as row `row` of the call."""
 
     row: int
+    """Row of the call that evaluates the node."""
     parents: tuple[int, ...]
     """Indices of nodes whose tokens this one builds on; empty for the root."""
     positions: tuple[int, ...]
     """Positions the node fills with drafts, those of its parents among them, the most confident first."""
     accepted: bool
+    """Whether the drafts of the node were accepted."""
     vouched_by: tuple[int, ...] = ()
     """Parents under whose distributions everything that the node adds was accepted."""
 
@@ -189,13 +195,16 @@ class Step:
     """Result of one forward pass. Columns that are present have one entry per entry of `position`."""
 
     call: Call
+    """The forward pass."""
     position: tuple[int, ...] = ()
+    """Positions of the canvas that the entries are about, in decoding order from 0."""
     token: tuple[Token, ...] = ()
     """Token of the position after the step; the lost draft if the fate (rejected, discarded) leaves it open.
 
     Missing if the ids are unknown.
     """
     fate: tuple[Fate, ...] = ()
+    """Outcome at each position."""
     row: tuple[int, ...] | None = None
     """Row of the pass that the entry belongs to, if several drafts are verified at once."""
     draft: tuple[Token | None, ...] | None = None
@@ -218,7 +227,9 @@ class Step:
     signals: Mapping[Name, MeasureValue] = field(default_factory=dict)
     """The method's own numbers per step, named in `draftscope.traces.measures`."""
     mask: Mask | None = None
+    """Attention mask of the pass, where it is not the causal one."""
     graph: tuple[Node, ...] | None = None
+    """Draft graph that the pass evaluates."""
     paths: tuple[PathPair | None, ...] | None = None
     """For verified continuous tokens: denoising paths of draft and target."""
 
@@ -233,7 +244,9 @@ class Rule:
     """
 
     fates: tuple[Fate, ...]
+    """Outcomes that the rule explains."""
     formula: Name
+    """The rule with names in braces, to be filled with the numbers of an entry."""
     says: Name = ""
     """The rule in a plain sentence."""
     redrawn: Literal["residual", "judge", "likeliest"] | None = None
@@ -245,6 +258,7 @@ class Canvas:
     """Arrangement of positions in space."""
 
     kind: Literal["text", "image", "video"]
+    """What the positions are arranged as."""
     shape: tuple[Annotated[int, Field(ge=1, le=limits.POSITIONS)], ...]
     """Text (length,), image (rows, columns), video (frames, rows, columns)."""
     order: tuple[int, ...] | None = None
@@ -262,7 +276,9 @@ class Tiles:
     png: str
     """data:image/png;base64,..."""
     size: Pixels
+    """Side of a tile."""
     columns: Pixels
+    """Tiles to a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +288,9 @@ class Patches:
     image: str
     """data:image/png or image/webp, base64."""
     size: Pixels
+    """Side of a picture."""
     columns: Pixels
+    """Pictures to a row."""
     ids: tuple[Id, ...]
     """Which token each picture shows; those that the steps speak of, as far as there is room."""
 
@@ -296,8 +314,11 @@ class Legend:
     ends: tuple[int, ...] = ()
     """End-of-sequence ids: the summary's tokens go up to the first of them, which is included."""
     tiles: Tiles | None = None
+    """A picture of every token, where tokens have one."""
     frames: tuple[Frame, ...] = ()
+    """Pictures of the canvas after some steps, where tokens cannot be drawn one by one."""
     patches: Patches | None = None
+    """Pictures of single tokens, where neighbours change how a token looks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,7 +326,9 @@ class ModelCard:
     """Which weights ran."""
 
     id: Name
+    """Name of the model, such as OWNER/NAME on a hub."""
     title: Name = ""
+    """Name for readers."""
     weights: Mapping[Name, Sha256] = field(default_factory=dict)
     """File name -> sha256. Where a name ends in "(samples)", of a part of a large file: docs/models.md."""
     files: Mapping[Name, Sha256] = field(default_factory=dict)
@@ -319,13 +342,19 @@ class Environment:
     """Software and hardware of the run."""
 
     device: Name = ""
+    """Processor or GPU."""
     dtype: Name = ""
+    """Number format of the weights, such as float32."""
     python: Name = ""
+    """Version of Python."""
     platform: Name = ""
+    """Operating system."""
     libraries: Mapping[Name, Text] = field(default_factory=dict)
+    """Library -> version."""
     commit: Name = ""
     """Commit of this project, with "+dirty" when files had changed; empty when unknown."""
     threads: Annotated[int, Field(ge=1, le=limits.MAX_INT)] | None = None
+    """CPU threads that computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,6 +364,7 @@ class Output:
     tokens: tuple[Token | None, ...] = ()
     """Final token of every position; None where a run stopped early. Empty where the ids are unknown."""
     text: Text | None = None
+    """Decoded text."""
     image: str | None = None
     """data:image/png;base64,..."""
     video: tuple[str, ...] = ()
@@ -350,22 +380,28 @@ class Summary:
     complete: bool
     """False when the run was stopped before the canvas was full."""
     tokens: int
+    """Final tokens, up to the end of a text."""
     forwards: int
     """NFE: forward passes."""
     tokens_per_forward: float
+    """tokens / forwards."""
     judged: int
     """0 where sums leave it unknown."""
     accepted: int
+    """Drafts that were verified and accepted."""
     acceptance: float | None
     """accepted / verified, where verified drafts are those up to and including the first rejection of a step."""
     drafts: int | None = None
     """Drafts that the verifying passes evaluated, each counted once per pass: accepted / drafts is the share of this
     work that ended in a token. From 1.1 on; null in older files."""
     query_tokens: int
+    """Tokens fed, over all passes and rows."""
     row_forwards: int
     """Sum of rows over forward passes."""
     seconds: float
+    """Time of all steps."""
     forward_seconds: float
+    """The part of it that the networks took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -381,6 +417,7 @@ class Sums:
     drafts: Count
     """Drafts that they evaluated."""
     accepted: Count
+    """Drafts that were accepted."""
     accepted_by_position: Counts = ()
     """Passes that accepted a draft at each position in the draft; empty where the engine does not report it."""
     judged_by_position: Counts = ()
@@ -394,31 +431,43 @@ class Trace:
     """One run."""
 
     schema: Literal["draftscope-trace"] = SCHEMA
+    """Name of the format."""
     version: str = VERSION
+    """Version of the format: a later 1.x only adds."""
     method: Annotated[Name, Field(min_length=1)]
+    """Decoding method, such as scd."""
     variant: Name = ""
     """The published variant of the method whose settings the run has, by the name it is known by; empty for none."""
     model: ModelCard
+    """The target."""
     draft_model: ModelCard | None = None
     """Drafter of the run, if the method has one; it may be the target itself."""
     prompt: Text
+    """What was asked for; empty for a model without prompts."""
     rendered: Text = ""
     """The prompt as the model read it, where that is another text: in a chat template. From 1.2 on."""
     config: Mapping[Name, Scalar]
+    """Settings of the method, by name."""
     seed: Int64 | None = None
     """None if a run makes no random draws, or its seed is unknown."""
     created: Name
     """UTC, ISO 8601."""
     environment: Environment = field(default_factory=Environment)
+    """Device, number format and libraries."""
     canvas: Canvas
+    """What the positions are, and where."""
     legend: Legend = field(default_factory=Legend)
+    """What tokens look like."""
     rules: Annotated[tuple[Rule, ...], Field(max_length=limits.RULES)] = ()
     """The method's own; readers fall back on `coin` and `accept_prob`, or on p and q, where there are none."""
     steps: tuple[Step, ...]
+    """Forward passes, in order."""
     sums: Sums | None = None
     """In place of steps; a file with them has no summary, so that earlier readers take it for a run without steps."""
     output: Output
+    """Tokens, text, picture or frames that were decoded."""
     summary: Summary
+    """Figures that follow from the steps."""
     note: Text = ""
     """Anything a reader should know: a lossy variant, a measured deviation."""
     extensions: Mapping[str, Any] = field(default_factory=dict)

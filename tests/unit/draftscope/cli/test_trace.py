@@ -61,7 +61,13 @@ def test_the_schema_and_the_tables_in_the_docs_are_those_of_the_code(
     text = (DOCS / "trace.schema.json").read_text()
     assert text == capsys.readouterr().out, "run: draftscope trace schema > docs/trace.schema.json"
     Draft202012Validator.check_schema(json.loads(text))
-    assert json.loads(text)["$id"].endswith(f":{VERSION}")
+    schema = json.loads(text)
+    site = re.search(r"^site_url: (\S+)$", (DOCS.parent / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert site and schema["$id"] == f"{site[1]}schema/{VERSION}/trace.schema.json"
+    records = {"Trace": schema, **schema["$defs"]}
+    assert [name for name, record in records.items() if not record.get("description")] == []
+    fields = [(name, field) for name, record in records.items() for field in record.get("properties", {}).items()]
+    assert [(name, field) for name, (field, about) in fields if not about.get("description")] == []
     text = (DOCS / "trace.md").read_text()
     tables = text.split("<!-- tables -->\n")[1]
     assert tables.strip() == markdown(), (
