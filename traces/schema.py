@@ -258,7 +258,7 @@ class Canvas:
     """Arrangement of positions in space."""
 
     kind: Literal["text", "image", "video"]
-    """What the positions are arranged as."""
+    """Kind of arrangement."""
     shape: tuple[Annotated[int, Field(ge=1, le=limits.POSITIONS)], ...]
     """Text (length,), image (rows, columns), video (frames, rows, columns)."""
     order: tuple[int, ...] | None = None
@@ -443,7 +443,7 @@ class Trace:
     draft_model: ModelCard | None = None
     """Drafter of the run, if the method has one; it may be the target itself."""
     prompt: Text
-    """What was asked for; empty for a model without prompts."""
+    """Text that the run continues or draws; empty for a model without prompts."""
     rendered: Text = ""
     """The prompt as the model read it, where that is another text: in a chat template. From 1.2 on."""
     config: Mapping[Name, Scalar]
@@ -455,9 +455,9 @@ class Trace:
     environment: Environment = field(default_factory=Environment)
     """Device, number format and libraries."""
     canvas: Canvas
-    """What the positions are, and where."""
+    """Arrangement of the positions."""
     legend: Legend = field(default_factory=Legend)
-    """What tokens look like."""
+    """Data to draw the tokens."""
     rules: Annotated[tuple[Rule, ...], Field(max_length=limits.RULES)] = ()
     """The method's own; readers fall back on `coin` and `accept_prob`, or on p and q, where there are none."""
     steps: tuple[Step, ...]
