@@ -12,7 +12,9 @@
 # make versions test the library at the lowest and the newest versions that pyproject.toml allows; wants PyPI
 # make lock     write locks/*.txt anew: every version the requirements lead to, with hashes; wants PyPI
 # make audit    known vulnerabilities of the locked versions; wants PyPI, and says so where it is not there
-# make sbom     list the locked versions as CycloneDX in build/sbom.json
+# make sbom     list the app's packages with their licences, and the models, as CycloneDX in build/sbom.json
+# make dist     build wheel and source archive into dist
+# make coverage run the quick tests and report which lines they reach
 #
 # GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where to serve.
 # PYTHON is the Python 3.11, 3.12 or 3.13 that makes the virtual environment VENV; packages are installed by uv where it is
@@ -44,7 +46,7 @@ QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
 TRACES := $(wildcard assets/traces/*.json.gz)
 
-.PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures docs notebooks versions lock audit sbom clean
+.PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures docs notebooks versions lock audit sbom dist coverage clean
 .DELETE_ON_ERROR:
 
 app:
@@ -129,9 +131,18 @@ lock: $(TOOLS)/.made
 audit:
 	@.ci/audit "$(PYTHON)" $(TOOLS)
 
-sbom: $(TOOLS)/.made
+sbom: $(TOOLS)/.made $(APP)
 	@mkdir -p build
-	$(TOOLS)/bin/cyclonedx-py requirements locks/gpu.txt --output-reproducible -o build/sbom.json
+	$(TOOLS)/bin/cyclonedx-py environment $(BIN)/python --output-reproducible -o build/packages.json
+	$(BIN)/python -m tools.sbom build/packages.json -o build/sbom.json
+
+dist: $(APP)
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	$(BIN)/python -c "import setuptools.build_meta as build; build.build_sdist('dist')"
+
+coverage: $(DEV)
+	$(BIN)/python -m coverage run -m pytest -m "not timed$(QUICK)$(NO_BROWSER)" $(PYTEST)
+	$(BIN)/python -m coverage report --skip-covered --sort cover
 
 clean:
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
