@@ -27,6 +27,7 @@ from draftscope.engines.models.catalog import registered_folders
 from draftscope.engines.models.devices import parse_devices, resolve_devices
 from draftscope.engines.runtime.environment import device_name
 from draftscope.engines.settings import ConfigError
+from draftscope.traces.version import __version__
 
 _MASTHEAD = """# Draftscope
 See speculative decoding happen.
@@ -130,7 +131,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], missing: Sequence
                 choose = ChoosePage(site, recordings)
             with gr.Tab("Learn", id=LEARN) as learn_tab:
                 LearnPage(site, recordings)
-        gr.Markdown(f"Models run on {device}.", elem_id="device", elem_classes="place")
+        gr.Markdown(f"Draftscope {__version__}. Models run on {device}.", elem_id="device", elem_classes="place")
         for tab in (watch_tab, compare_tab, choose_tab, learn_tab):  # before what waits for the server
             tab.select(None, js=_CHOSEN.format(tab=tab.id), **QUIET)
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)

@@ -16,7 +16,7 @@ from draftscope.traces.version import __version__
 
 MANIFEST: Final = ROOT / "assets" / "models" / "MANIFEST.json"
 LICENCE: Final = "Apache-2.0"
-"""Of the weights, which were trained for this project; NOTICE has the sources of their data."""
+"""Licence of the weights, which were trained for this project; NOTICE has the sources of their data."""
 
 
 def with_models(packages: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,10 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("packages", type=Path)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    given = parser.parse_args(arguments)
-    packages = json.loads(given.packages.read_text(encoding="utf-8"))
+    options = parser.parse_args(arguments)
+    packages = json.loads(options.packages.read_text(encoding="utf-8"))
     manifest = json.loads(MANIFEST.read_text(encoding="utf-8"))
-    given.output.write_text(json.dumps(with_models(packages, manifest), indent=1) + "\n", encoding="utf-8")
+    options.output.write_text(json.dumps(with_models(packages, manifest), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

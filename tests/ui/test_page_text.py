@@ -33,6 +33,7 @@ from draftscope.engines.runtime.environment import device_name
 from draftscope.engines.settings import make_config
 from draftscope.traces import read, write
 from draftscope.traces.schema import Canvas, Milliseconds, Step, Trace
+from draftscope.traces.version import __version__
 from draftscope.visualizers.export_zip.words import command
 
 
@@ -291,4 +292,4 @@ def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("DRAFTSCOPE_DEVICE", "cpu")
     page = build(Visitors(), ())
     (device,) = [block.value for block in page.blocks.values() if getattr(block, "elem_id", "") == "device"]
-    assert device == f"Models run on {device_name(torch.device('cpu'))}."
+    assert device == f"Draftscope {__version__}. Models run on {device_name(torch.device('cpu'))}."

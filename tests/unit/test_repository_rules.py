@@ -120,6 +120,13 @@ def test_requirements_are_pinned_and_come_from_no_particular_index() -> None:
         assert [line for line in wanted if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == [], file
 
 
+def test_actions_are_pinned_by_the_hash_of_a_commit_with_its_version() -> None:
+    used = [line for path in (ROOT / ".github" / "workflows").glob("*.yml") for line in path.read_text().splitlines()]
+    used = [line.partition("uses:")[2].strip() for line in used if "uses:" in line]
+    assert len(used) > 10
+    assert [line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", line)] == []
+
+
 @pytest.mark.parametrize(
     ("lock", "file"),
     [("app", "requirements"), ("dev", "requirements-dev"), ("dev", "requirements-docs"), ("gpu", "requirements")],
