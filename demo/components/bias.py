@@ -12,7 +12,7 @@ from draftscope.demo.components.context import Site, Update
 from draftscope.demo.components.figure import Panel
 from draftscope.demo.components.run_buttons import StartStop
 from draftscope.demo.components.widgets import data_table, formulas, notice, notice_box, table
-from draftscope.demo.server.limits import Deadline, server_limits
+from draftscope.demo.server.limits import server_limits
 from draftscope.engines.continuous.toy_mixture_2d import (
     MODES,
     ToyMixtureConfig,
@@ -22,6 +22,7 @@ from draftscope.engines.continuous.toy_mixture_2d import (
     sample,
     total_variation,
 )
+from draftscope.engines.runtime.deadline import Deadline
 from draftscope.engines.sampling.random_source import SeededRandom
 from draftscope.engines.settings import settings
 from draftscope.visualizers.figures.bias import Bias, Density, bias_figure

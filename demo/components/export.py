@@ -16,9 +16,10 @@ from draftscope.demo.components.context import DARK, PRESS, QUIET, Site, Update
 from draftscope.demo.components.queued import queued
 from draftscope.demo.components.widgets import notice, notice_box
 from draftscope.demo.jobs.links import parse_machine
-from draftscope.demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, server_limits
+from draftscope.demo.server.limits import COMPUTE, ZIP_BYTES, server_limits
 from draftscope.demo.server.log import redact_paths
 from draftscope.demo.server.sessions import file_name
+from draftscope.engines.runtime.deadline import Deadline
 from draftscope.engines.settings import ConfigError
 from draftscope.traces.schema import Trace
 from draftscope.visualizers.animation import AnimationOptions, MovingError, Report, fitting, write_moving

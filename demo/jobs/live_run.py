@@ -9,7 +9,8 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from draftscope.demo.server import log
-from draftscope.demo.server.limits import PROBE_SECONDS, REJECT_FACTOR, TRIED_PASSES, Deadline, server_limits
+from draftscope.demo.server.limits import REJECT_FACTOR, server_limits
+from draftscope.engines.runtime.deadline import PROBE_PASSES, PROBE_SECONDS, Deadline
 from draftscope.engines.runtime.driver import Job, collect_token_ids, make_trace, open_session, run_of, run_passes
 from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.engines.settings import ConfigError
@@ -134,7 +135,7 @@ class LiveRuns:
     def estimate_seconds(self) -> float:
         """About how many seconds all runs take together, from their first passes."""
         begun = time.monotonic()
-        for _ in islice(self.passes(), TRIED_PASSES):
+        for _ in islice(self.passes(), PROBE_PASSES):
             if time.monotonic() - begun > PROBE_SECONDS:
                 break
         return sum(live.expected() for live in self.runs)

@@ -6,8 +6,7 @@ them; all others are constants. docs/serving.md is for operators.
 
 import math
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Final
@@ -78,10 +77,6 @@ SESSIONS: Final = 64
 """Sessions whose page state is kept in memory, 1.2 MB each; the least recently used one is evicted."""
 EXPERIMENT_RUNS: Final = 64
 """Runs in one experiment: 64 sequences of the largest shipped model fit into 2 GB."""
-TRIED_PASSES: Final = 24
-PROBE_SECONDS: Final = 1.5
-"""A run is probed for this many passes or seconds, whichever comes first, to estimate its duration; most probes are
-too short to be noticed."""
 REJECT_FACTOR: Final = 2.0
 """A run is rejected if its estimate exceeds this multiple of `run_seconds`. Early passes say little about
 acceptance, so runs below it are started and stopped at the limit."""
@@ -124,25 +119,3 @@ def _read(environment: Mapping[str, str], name: str, default: float | None) -> f
         what = "seconds, above 0" if seconds else "a whole number from 1"
         raise ConfigError(f"{variable}: {text[:40]!r} is not allowed; use {what}, or none for no limit.")
     return value
-
-
-class Deadline:
-    """Stop condition: a request to stop, or a time limit in seconds from now; None for no limit."""
-
-    def __init__(self, seconds: float | None, stopped: Callable[[], bool]) -> None:
-        self.seconds, self._stopped = seconds, stopped
-        self._at = time.monotonic() + (math.inf if seconds is None else seconds)
-
-    @property
-    def expired(self) -> bool:
-        """Whether the time limit has passed."""
-        return time.monotonic() >= self._at
-
-    def __call__(self) -> bool:
-        """Whether to stop."""
-        return self.expired or self._stopped()
-
-    @property
-    def reason(self) -> str:
-        """Why it stopped, as a title."""
-        return f"Stopped after {self.seconds:g} s, which is what this server gives." if self.expired else "Stopped."

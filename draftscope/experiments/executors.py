@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 import torch
 
 from draftscope.analysis.results import ResultRow, SweepError, digest, row_of
+from draftscope.engines.runtime.deadline import PROBE_PASSES, PROBE_SECONDS
 from draftscope.engines.runtime.driver import Job, Run, decode, make_trace, open_session, run_of, run_passes
 from draftscope.engines.runtime.environment import environment
 from draftscope.engines.runtime.run_request import RunRequest
@@ -21,9 +22,6 @@ from draftscope.experiments.definition import PlannedRun
 from draftscope.traces.replay import replay_steps
 from draftscope.traces.schema import Step, Trace
 
-PROBE_PASSES: Final = 24
-PROBE_SECONDS: Final = 1.5
-"""A run is probed for this many passes or seconds, whichever comes first, to estimate its duration."""
 MAX_ANSWER_CHARACTERS: Final = 100
 """Characters of an answer in a row."""
 

@@ -1,12 +1,12 @@
 """Running an experiment: checks before the first run, progress with an estimate, resuming, and stopping."""
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from draftscope.analysis.tables import counted, duration
+from draftscope.engines.runtime.deadline import Deadline
 from draftscope.engines.runtime.driver import open_session
 from draftscope.engines.settings import ConfigError, format_value
 from draftscope.experiments.definition import Experiment, PlannedRun
@@ -79,7 +79,7 @@ def run_experiment(
     yield clock.progress()
     if not todo:
         return
-    limit, reported = _Limit(stop, max_seconds), time.monotonic()
+    limit, reported = Deadline(max_seconds, stop), time.monotonic()
     store.open()
     try:
         for outcome in schedule.execute(todo, limit):
@@ -135,25 +135,6 @@ def _check_limit(experiment: Experiment, seconds: float, max_seconds: float) -> 
     raise ConfigError(
         f"{size} would take about {duration(seconds)} here, and the limit is {duration(max_seconds)}; {remedy}."
     )
-
-
-class _Limit:
-    """Stop condition: a request to stop, or a time limit in seconds from now."""
-
-    def __init__(self, stop: Callable[[], bool], seconds: float | None) -> None:
-        self._stop, self._seconds = stop, math.inf if seconds is None else seconds
-        self._end = time.monotonic() + self._seconds
-
-    def __call__(self) -> bool:
-        return self._expired() or self._stop()
-
-    @property
-    def reason(self) -> str:
-        """Why it stopped."""
-        return f"Stopped after {self._seconds:g} s, the time limit." if self._expired() else "Stopped."
-
-    def _expired(self) -> bool:
-        return time.monotonic() >= self._end
 
 
 class _Clock:

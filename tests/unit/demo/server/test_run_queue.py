@@ -14,11 +14,12 @@ from draftscope.demo.components.context import Site, Update
 from draftscope.demo.components.queued import queued
 from draftscope.demo.components.widgets import notice
 from draftscope.demo.jobs.live_run import RaceEnded, decode_interleaved
-from draftscope.demo.server.limits import LOCAL_LIMITS, PUBLIC, Deadline
+from draftscope.demo.server.limits import LOCAL_LIMITS, PUBLIC
 from draftscope.demo.server.log import redact_paths
 from draftscope.demo.server.run_queue import Client, RunQueue
 from draftscope.demo.server.sessions import CurrentTraces, Visitors
 from draftscope.engines.methods import METHODS
+from draftscope.engines.runtime.deadline import Deadline
 from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.engines.settings import ConfigError
 from draftscope.traces.files import ROOT
@@ -111,7 +112,7 @@ def test_a_run_whose_time_is_over_keeps_what_there_is(monkeypatch: pytest.Monkey
     *_, ended = messages
     assert isinstance(ended, RaceEnded)
     (trace,) = ended.traces
-    assert ended.ended == "Stopped after 6000 s, which is what this server gives."
+    assert ended.ended == "Stopped after 6000 s, the time limit."
     assert not trace.summary.complete and 0 < trace.summary.tokens < 256
     assert trace.extensions == {"draftscope": {"ended": ended.ended}}
 
