@@ -54,7 +54,8 @@ CSS: Final = """
 #masthead h1 { margin: 0; font: 650 20px/1 var(--words); letter-spacing: -0.01em; color: var(--ink); }
 #masthead p { display: none; }
 #pages > .tab-wrapper { height: 52px; padding: 0 0 0 136px; }
-#pages > .tab-wrapper .tab-container { gap: var(--1); height: 52px; align-items: center; border: 0; }
+#pages > .tab-wrapper .tab-container { gap: var(--1); height: 52px; align-items: center; border: 0;
+  background: none; }
 #pages > .tab-wrapper .tab-container::after { display: none !important; }
 #pages > .tab-wrapper button { height: 34px; padding: 0 14px; border: 0; border-radius: 99px; color: var(--soft);
   font-size: var(--m); font-weight: 500; }
@@ -82,6 +83,7 @@ CSS: Final = """
 #skip { position: absolute; overflow: visible !important; }
 .notice-box:not(:has(.notice)), #outcome:not(:has(.facts)), #why:not(:has(details)), #tour:not(:has(section)),
 #grid:not(:has(section)), #watcher { display: none; }
+.tab-container button { padding: 0 var(--4) !important; }
 .tab-container button.selected { color: var(--link-text-color) !important; }
 button.primary, button.secondary, .taken > * {
   border-radius: 99px !important; box-shadow: none !important; font-weight: 550; }
@@ -117,6 +119,14 @@ button.secondary:hover { border-color: var(--ink); background: var(--card); }
 .head > label > .has-info { flex: 1; }
 .head > label > .info-text { order: 2; flex: 1 0 100%; margin: 2px 0 6px; }
 .head > .tab-like-container { order: 1; }
+fieldset:not(.vertical) .wrap { gap: var(--2); }
+fieldset:not(.vertical) .wrap label { padding: 5px 14px; border: 1px solid var(--line); border-radius: 99px;
+  background: var(--card); box-shadow: none; font-size: var(--s); }
+fieldset:not(.vertical) .wrap label.selected { border-color: var(--ink); background: var(--ink); color: var(--paper); }
+fieldset:not(.vertical) .wrap label:has(:focus-visible) { outline: 2px solid var(--color-accent); outline-offset: 1px; }
+fieldset:not(.vertical) .wrap input[type=radio] { position: absolute; opacity: 0; }
+fieldset:not(.vertical) .wrap label > span { margin: 0; color: inherit; }
+.numbers > .gr-group, .numbers > .column > .gr-group { background: none; }
 .vertical .wrap { flex-direction: column; align-items: stretch; gap: 2px; }
 .vertical label { border-color: transparent; background: transparent; line-height: 1.35; }
 .vertical label.selected { background: var(--background-fill-secondary); }
