@@ -15,7 +15,15 @@ from draftscope.engines.models.errors import ModelError
 from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.engines.settings import ConfigError
 from draftscope.experiments.definition import PlannedRun
-from draftscope.experiments.executors import RunOutcome, check_count, check_weights, chunked, decode_chunk, weights_of
+from draftscope.experiments.executors import (
+    Executor,
+    RunOutcome,
+    check_count,
+    check_weights,
+    chunked,
+    decode_chunk,
+    weights_of,
+)
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -36,7 +44,7 @@ _AGAIN: Final = "then run the same again, which repeats no run whose row is in a
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Executor):
     """The workers of a Dask scheduler. Models must be named by id, and each worker has one thread."""
 
     address: str
@@ -53,10 +61,6 @@ class Cluster:
     def about(self) -> Mapping[str, Any]:
         """Facts about the cluster, for the line before the rows."""
         return {"cluster": self.address}
-
-    def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
-        """Return None: how fast workers are is not known."""
-        return None
 
     def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
         """Yield outcomes in the order in which they come, or that of the runs with `keep_traces`.

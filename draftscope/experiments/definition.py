@@ -134,9 +134,9 @@ class Experiment:
         Raises:
             ConfigError: With field, value and remedy, for the first invalid field.
         """
-        from draftscope.experiments.files import read_experiment
+        from draftscope.experiments.files import load, parse_experiment
 
-        return read_experiment(path)
+        return parse_experiment(load(path))
 
     @classmethod
     def one_setting_changed(cls, request: RunRequest) -> tuple["Experiment", ...]:

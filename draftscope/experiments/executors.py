@@ -47,7 +47,8 @@ class Executor(Protocol):
     """Schedules runs."""
 
     def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
-        """Return the estimated duration of each run in seconds; None if this executor cannot tell."""
+        """Return the estimated duration of each run in seconds; None, as here, if this executor cannot tell."""
+        return None
 
     def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
         """Run all; return early when `stop` returns True.
@@ -57,7 +58,7 @@ class Executor(Protocol):
         """
 
 
-class Serial:
+class Serial(Executor):
     """One run after the other, so that times can be compared."""
 
     def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
@@ -84,12 +85,8 @@ class Serial:
                 yield from _time(outcomes, jobs)
 
 
-class Batched:
+class Batched(Executor):
     """All runs of an arm in one batch, several sequences per forward pass; times cannot be compared."""
-
-    def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
-        """Return None: the duration of a batch is not proportional to its runs."""
-        return None
 
     def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
         """Run one arm after the other."""
@@ -106,7 +103,7 @@ class Batched:
 
 
 @dataclass(frozen=True, slots=True)
-class Processes:
+class Processes(Executor):
     """Processes of one thread on this machine. Models must be named by id."""
 
     jobs: int = -1
@@ -124,10 +121,6 @@ class Processes:
         from joblib import effective_n_jobs
 
         return {"jobs": int(effective_n_jobs(self.jobs))}
-
-    def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
-        """Return None: how far processes slow each other down is not known."""
-        return None
 
     def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
         """Yield outcomes in the order in which they come."""

@@ -62,17 +62,13 @@ class FileContent:
 _FILE: Final = adapter(FileContent, "FileContent", "forbid")
 
 
-def read_experiment(path: str | Path) -> Experiment:
-    """Read an experiment from a JSON or TOML file; raises ConfigError for the first invalid field."""
-    return parse_experiment(_load(path))
-
-
 def read_experiments(path: Path) -> dict[str, Experiment]:
     """Read a TOML file with one table per experiment; raises ConfigError as `Experiment.read` does."""
-    return {name: parse_experiment(table) for name, table in _load(path).items()}
+    return {name: parse_experiment(table) for name, table in load(path).items()}
 
 
-def _load(path: str | Path) -> Any:
+def load(path: str | Path) -> Any:
+    """Return the data of a JSON or TOML file; raises ConfigError for one that cannot be read."""
     try:
         data = read_bytes(path)
     except OSError as error:

@@ -29,25 +29,28 @@ ENDINGS: Final = (".jsonl", ".jsonl.gz")
 
 
 class ResultStore(Protocol):
-    """Keeps results."""
+    """Keeps results; what a store has no need for, it inherits."""
 
     def __contains__(self, run: PlannedRun) -> bool:
         """Whether a run is done, so that it is skipped."""
 
     def check(self, runs: Sequence[PlannedRun], weights: Mapping[str, str]) -> None:
         """Raise SweepError if what the store holds cannot be mixed with these runs and weights (model -> hash)."""
+        return
 
     def open(self) -> None:
         """Prepare for `add`."""
+        return
 
     def add(self, outcome: RunOutcome) -> None:
         """Add a result. It is durable when this returns."""
 
     def close(self, *, complete: bool) -> None:
         """Release the store; `complete` if all runs of the experiment are in it."""
+        return
 
 
-class MemoryStore:
+class MemoryStore(ResultStore):
     """Results in memory, with traces."""
 
     def __init__(self) -> None:
@@ -71,21 +74,12 @@ class MemoryStore:
     def __contains__(self, run: PlannedRun) -> bool:
         return (run.key, run.order) in self._outcomes
 
-    def check(self, runs: Sequence[PlannedRun], weights: Mapping[str, str]) -> None:
-        """Accept all runs."""
-
-    def open(self) -> None:
-        """Do nothing."""
-
     def add(self, outcome: RunOutcome) -> None:
         """Add a result."""
         self._outcomes[outcome.run.key, outcome.run.order] = outcome
 
-    def close(self, *, complete: bool) -> None:
-        """Do nothing."""
 
-
-class JsonlStore:
+class JsonlStore(ResultStore):
     """Rows in a file of JSON lines. From `open` to `close` the file is locked; a killed process unlocks it."""
 
     def __init__(self, path: str | Path, about: Mapping[str, Any] | None = None) -> None:
