@@ -10,6 +10,12 @@ from support.browser import accessible, visit
 from draftscope.visualizers.lessons import LESSONS, lesson_html
 
 SITE = "http://lessons.test/"
+SEEN = """() => {
+  const { activeElement: stop } = document;
+  const { outlineStyle } = getComputedStyle(stop);
+  return stop !== document.body && (outlineStyle !== 'none' || stop.matches('.handle'));
+}"""
+"""Whether what has the focus shows it: by its outline, or a bar by its knob."""
 
 
 @pytest.fixture
@@ -163,3 +169,24 @@ def test_the_recorded_run_of_a_method_plays_on_its_page(page: Page) -> None:
     frame = page.frame_locator("#method-scd .recorded iframe")
     expect(frame.locator(".ds-stage")).to_be_visible()
     expect(frame.get_by_role("button", name="Play").or_(frame.get_by_role("button", name="Pause"))).to_be_visible()
+
+
+@pytest.mark.parametrize("lesson", [""], indirect=True, ids=["first"])
+def test_the_keyboard_alone_goes_through_a_lesson_and_words_point_at_shapes(lesson: Page) -> None:
+    stops = list[str]()
+    for _ in range(40):
+        lesson.keyboard.press("Tab")
+        stops.append(
+            lesson.evaluate("(({ ariaLabel, textContent }) => ariaLabel ?? textContent)(document.activeElement)")
+        )
+        assert lesson.evaluate(SEEN), stops[-1]
+        if stops[-1] == "drafter, q":
+            expect(lesson.locator("#exact [data-part=p]").first).to_have_class(re.compile("is-pale"))
+        if stops[-1] == "Draw 10,000":
+            break
+    assert [*LESSONS.values()] == stops[:5] and "Model, p: on" in stops and "… that lived" in stops
+    expect(lesson.locator("#exact .is-pale")).to_have_count(0)
+    lesson.keyboard.press("Enter")
+    is_done(lesson, "exact")
+    lesson.get_by_role("link", name="Next: How many tokens a pass").press("Enter")
+    expect(lesson.get_by_role("heading", name="How many tokens a pass?")).to_be_focused()

@@ -30,7 +30,8 @@ from draftscope.engines.protocol import Decision
 from draftscope.engines.settings import settings
 from draftscope.traces.files import ROOT
 from draftscope.traces.measures import MEASURES
-from draftscope.visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
+from draftscope.visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES, lessons
+from draftscope.visualizers.lessons.data import lesson_data
 
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## To add …")[2].partition("\n## ")[0]
 ROWS = {cells[1].strip(): cells[2] for line in TEXT.splitlines()[4:] if len(cells := line.split("|")) > 3}
@@ -132,6 +133,13 @@ def controls() -> None:
         assert "from draftscope.demo.components" in (ROOT / "demo" / "pages" / f"{page}.py").read_text("utf-8"), page
 
 
+def a_lesson() -> None:
+    begun = (lessons.FOLDER / "begin.js").read_text("utf-8")
+    for name in lessons.LESSONS:
+        assert {path.suffix for path in lessons.FOLDER.glob(f"{name}.*")} == {".html", ".js"}, name
+        assert lesson_data(name) and f'from "./{name}.js"' in begun, name
+
+
 def devices() -> None:
     for file, function in (
         ("models/devices", "resolve"),
@@ -169,6 +177,7 @@ CHECKS: dict[str, Callable[..., Any]] = {
     "an engine to certify": engines_to_certify,
     "a command": commands,
     "a control of the page": controls,
+    "a lesson": a_lesson,
     "a device": devices,
     "hardware to predict for": hardware,
     "a published conclusion": conclusions,

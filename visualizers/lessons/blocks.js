@@ -128,10 +128,10 @@ function cellOf({ word, look, up, down, was, spoken }) {
   const shown = word === ENDS ? "(end)" : word === "\n" ? "↵" : word.trim() || (look === "hole" ? "▢" : "␣");
   /** @param {string} name @param {number | null} share */
   const bar = (name, share) => {
-    const node = make("i", { class: name, "aria-hidden": "true", "data-share": share === null ? "" : String(Math.round(100 * share)) });
+    const node = make("i", { class: name, "data-part": name, "aria-hidden": "true", "data-share": share === null ? "" : String(Math.round(100 * share)) });
     node.style.setProperty("--share", String(share ?? 0));
     return node;
   };
-  const node = make("div", { class: `cell is-${look.split(" ").join(" is-")}` }, bar("up", up), make("span", { "aria-hidden": "true" }, ...(was ? [make("s", {}, was.trim())] : []), shown), bar("down", down), make("span", { class: "sr" }, `${spoken}; `));
+  const node = make("div", { class: `cell is-${look.split(" ").join(" is-")}` }, bar("up", up), make("span", { "aria-hidden": "true" }, ...(was ? [make("s", { "data-part": "was" }, was.trim())] : []), shown), bar("down", down), make("span", { class: "sr" }, `${spoken}; `));
   return word === "\n" ? [node, make("div", { class: "break" })] : [node];
 }

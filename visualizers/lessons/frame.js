@@ -71,8 +71,13 @@ function finish(article, links) {
 /** Words of the prose point at their shapes: while one is pointed at, all other shapes are pale. @param {HTMLElement} article @param {HTMLElement} figure */
 function point(article, figure) {
   for (const word of /** @type {NodeListOf<HTMLElement>} */ (article.querySelectorAll("[data-show]"))) {
-    const name = word.dataset.show ?? "";
-    for (const event of ["pointerenter", "focus"]) word.addEventListener(event, () => { figure.dataset.show = name; });
-    for (const event of ["pointerleave", "blur"]) word.addEventListener(event, () => { delete figure.dataset.show; });
+    /** @param {boolean} pale */
+    const fade = (pale) => {
+      for (const shape of figure.querySelectorAll("[data-part]")) {
+        shape.classList.toggle("is-pale", pale && shape.getAttribute("data-part") !== word.dataset.show);
+      }
+    };
+    for (const event of ["pointerenter", "focus"]) word.addEventListener(event, () => fade(true));
+    for (const event of ["pointerleave", "blur"]) word.addEventListener(event, () => fade(false));
   }
 }

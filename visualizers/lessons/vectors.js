@@ -79,9 +79,9 @@ function paintBells({ distance, p, q, draft }, width, height) {
   const shared = path((at) => Math.min(ofP(at), ofQ(at)));
   const at = x(draft);
   const [tallP, tallQ] = [y(ofP(draft)), y(ofQ(draft))];
-  let markup = `<path class="shared" d="${shared}L${x(high)} ${base}L${x(low)} ${base}Z"/><path class="axis" d="M0 ${base}H${width}"/>`;
-  markup += `<path class="bell-q" d="${path(ofQ)}"/><path class="bell-p" d="${path(ofP)}"/>`;
-  markup += `<path class="tick" d="M${at} ${base}V${Math.min(tallP, tallQ)}"/><circle class="dot-q" cx="${at}" cy="${tallQ}" r="5"/><circle class="dot-p" cx="${at}" cy="${tallP}" r="5"/>`;
+  let markup = `<path class="shared" data-part="shared" d="${shared}L${x(high)} ${base}L${x(low)} ${base}Z"/><path class="axis" d="M0 ${base}H${width}"/>`;
+  markup += `<path class="bell-q" data-part="q" d="${path(ofQ)}"/><path class="bell-p" data-part="p" d="${path(ofP)}"/>`;
+  markup += `<path class="tick" d="M${at} ${base}V${Math.min(tallP, tallQ)}"/><circle class="dot-q" data-part="q" cx="${at}" cy="${tallQ}" r="5"/><circle class="dot-p" data-part="p" cx="${at}" cy="${tallP}" r="5"/>`;
   markup += `<text x="${clamp(at, 20, width - 20)}" y="${base + 16}" text-anchor="middle">draft</text>`;
   markup += `<text class="head" x="0" y="14">${width > 480 ? "The last step, along the line between the means" : "The last step"}</text>`;
   markup += `<text class="is-q strong" x="${x(-1.25 * q) - 8}" y="${y(ofQ(-1.25 * q)) - 4}" text-anchor="end">q</text><text class="is-p strong" x="${x(distance + 1.25 * p) + 8}" y="${y(ofP(distance + 1.25 * p)) - 4}">p</text>`;
@@ -99,14 +99,14 @@ function paintSums({ ratios, uniform, accepted }, step, width, height) {
   const slot = (right - left) / ratios.length;
   let markup = `<text class="head" x="0" y="14">log p / q of each step, and their sum</text><path class="axis" d="M${left} ${y(0)}H${right}"/><text class="soft" x="${left - 8}" y="${y(0) + 4}" text-anchor="end">w = 1</text>`;
   for (const mark of [0.5, 0.25, 0.1, 0.03]) if (Math.log(mark) > least && Math.abs(y(Math.log(mark)) - y(level)) > 9) markup += `<text class="soft" x="${left - 8}" y="${y(Math.log(mark)) + 4}" text-anchor="end">${mark}</text>`;
-  markup += `<path class="level" d="M${left} ${y(level)}H${right}"/><text class="strong" x="${left + 4}" y="${y(level) + (y(level) > bottom - 18 ? -6 : 15)}">uniform number ${uniform.toFixed(2)}</text>`;
+  markup += `<path class="level" data-part="level" d="M${left} ${y(level)}H${right}"/><text class="strong" x="${left + 4}" y="${y(level) + (y(level) > bottom - 18 ? -6 : 15)}">uniform number ${uniform.toFixed(2)}</text>`;
   ratios.forEach((ratio, index) => {
     const known = index < step;
-    markup += `<rect class="${ratio < 0 ? "fill-q" : "fill-p"}" opacity="${known ? 1 : 0.16}" x="${left + index * slot + 2}" y="${Math.min(y(0), y(ratio))}" width="${slot - 4}" height="${Math.max(1.5, Math.abs(y(ratio) - y(0)))}" rx="1.5"/>`;
+    markup += `<rect data-part="${ratio < 0 ? "down" : "up"}" class="${ratio < 0 ? "fill-q" : "fill-p"}" opacity="${known ? 1 : 0.16}" x="${left + index * slot + 2}" y="${Math.min(y(0), y(ratio))}" width="${slot - 4}" height="${Math.max(1.5, Math.abs(y(ratio) - y(0)))}" rx="1.5"/>`;
   });
   const line = weights.slice(0, step + 1).map((weight, index) => `${index ? "L" : "M"}${left + index * slot} ${y(weight)}`).join("");
   const end = weights[step];
-  markup += `<path class="sum" d="${line}"/><circle class="end" cx="${left + step * slot}" cy="${y(end)}" r="5.5"/>`;
+  markup += `<path class="sum" data-part="sum" d="${line}"/><circle class="end" cx="${left + step * slot}" cy="${y(end)}" r="5.5"/>`;
   if (step === ratios.length) markup += `<text class="strong ${accepted ? "is-p" : "is-q"}" x="${right - 10}" y="${y(end) + (accepted ? -12 : 22)}" text-anchor="end">${accepted ? "✓ accepted" : "✗ rejected"} at w = ${percent(Math.exp(end))}</text>`;
   for (const number of [1, 5, 10, 15, 20]) if (number <= ratios.length) markup += `<text class="soft" x="${left + (number - 0.5) * slot}" y="${height - 4}" text-anchor="middle">${number === 1 ? "step 1" : number}</text>`;
   return markup;

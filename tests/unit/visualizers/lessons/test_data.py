@@ -63,6 +63,8 @@ def test_a_wrong_word_of_the_filling_is_replaced_by_that_of_the_text() -> None:
         }
         assert [final[at] for at in range(len(run["words"]))] == run["words"]
     assert "".join(first["words"]) == "The capital of France is Paris.end"
+    for name, baseline in (("capital-s2d2", "capital-ordinary"), ("text-s2d2", "text-ordinary")):
+        assert data.recorded(name).output.text == data.recorded(baseline).output.text  # as the lesson says
     assert first["other"].startswith("The capital of France France France")
 
 
