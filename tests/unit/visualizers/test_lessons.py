@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from support.node import in_node
 from draftscope.analysis.break_even import acceptance_for, tokens_of
 from draftscope.engines.sampling import coupling
 from draftscope.visualizers.lessons import FOLDER, LESSONS, lesson_html
+from draftscope.visualizers.lessons.data import recorded
 
 
 def data(page: str) -> dict[str, Any]:
@@ -109,3 +111,25 @@ def test_draws_follow_the_rule_and_their_distance_is_the_expected_noise() -> Non
     counts = np.random.default_rng(0).multinomial(2000, np.array(setting["p"]), 20_000)
     reference = np.abs(counts / 2000 - np.array(setting["p"])).sum(1).mean() / 2
     assert results[0][0] == pytest.approx(reference, rel=0.02)
+
+
+PATHS = """({ density, logWeights }, { paths, bells }) => ({
+  weights: paths.map((ratios) => Math.exp(logWeights(ratios).at(-1))),
+  heights: bells.map(([x, mean, std]) => density(x, mean, std)),
+})"""
+
+
+@pytest.mark.slow
+def test_weights_of_paths_are_the_acceptance_probabilities_of_a_recorded_run() -> None:
+    steps = [step for step in recorded("cspd-patch").steps if step.paths]
+    drafts = [
+        (path.log_ratio, accept_prob)
+        for step in steps
+        for path, accept_prob in zip(step.paths or (), step.accept_prob or (), strict=True)
+        if path and path.log_ratio and accept_prob is not None
+    ]
+    assert len(drafts) > 130
+    bells = [(0.3, -0.1, 0.2), (0.0, 0.0, 1.0), (-4.0, 2.0, 0.7)]
+    seen = computed(PATHS, {"paths": [path for path, _ in drafts], "bells": bells})
+    assert seen["weights"] == pytest.approx([accept_prob for _, accept_prob in drafts], abs=2e-5)
+    assert seen["heights"] == pytest.approx([NormalDist(mean, std).pdf(x) for x, mean, std in bells])
