@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 import plotly.graph_objects as go
 
+from draftscope.analysis.tables import counted
 from draftscope.traces import labels as naming
 from draftscope.traces.schema import Trace
 from draftscope.traces.video import frame_count
@@ -104,6 +105,12 @@ class Figure(FigureText):
                 return f"draws up to {maximum} {things}, {count} given"
         return self.refuses(drawn)
 
+    def _subtitle(self, drawn: Traces, num_left_out: int) -> str:
+        """Return which runs are drawn, and how many are not."""
+        if not num_left_out:
+            return subtitle(drawn)
+        return f"{subtitle(drawn)}; without {self.requirement}: {counted(num_left_out, 'run')}, left out"
+
     def draw(self, traces: Traces, *, step: int | None = None) -> go.Figure:
         """Draw the traces, after `step` forward passes where the figure shows one moment.
 
@@ -121,7 +128,7 @@ class Figure(FigureText):
         except PictureError as error:
             raise FigureError(f"figure {self.name}: {error}") from None
         heading = figure.layout.title.text or self.title
-        figure = with_title(wrapped(figure), heading, subtitle(traces))
+        figure = with_title(wrapped(figure), heading, self._subtitle(drawn, len(traces) - len(drawn)))
         break_titles(figure, self.width(traces) - BESIDE)
         return themed(figure.update_layout(meta={**(figure.layout.meta or {}), "figure": self.name}), "light")
 

@@ -63,6 +63,13 @@ def test_a_verdict_without_a_probability_is_one_or_zero(maker: type[Trace]) -> N
     assert FIGURES["acceptance"].supports([matched]) is None
 
 
+def test_the_subtitle_counts_the_runs_that_are_drawn() -> None:
+    ordinary, run = ALL["ar"](), s2d2()
+    text = FIGURES["acceptance"].draw([ordinary, run]).layout.title.subtitle.text
+    assert "2 runs" not in text and text.endswith("; without verdicts on drafts: 1 run, left out")
+    assert "left out" not in FIGURES["acceptance"].draw([run]).layout.title.subtitle.text
+
+
 def test_verdicts_lie_on_the_words_of_a_text() -> None:
     trace = s2d2()
     found = verdicts(trace)
