@@ -56,7 +56,12 @@ def write_image(figure: go.Figure, path: Path, *, width: int = WIDTH) -> None:
         OSError: The file cannot be written.
     """
     kind = path.suffix.removeprefix(".").lower()
-    (data,) = render_images([ImageJob(figure, kind, width, PNG_SCALE if kind == "png" else 1)])
+    write_job(ImageJob(figure, kind, width, PNG_SCALE if kind == "png" else 1), path)
+
+
+def write_job(job: ImageJob, path: Path) -> None:
+    """Print a figure to a file. Raises as `write_image` does."""
+    (data,) = render_images([job])
     write_atomic(path, data)
 
 

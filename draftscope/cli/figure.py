@@ -121,6 +121,9 @@ def export(
     preset: Annotated[
         str, Option(metavar="NAME", help="Width of the figures: screen, column, columns or slide.")
     ] = "screen",
+    font_size: Annotated[
+        float | None, Option("--font-size", metavar="POINTS", help="Size of letters, 5 to 16; default: of the width.")
+    ] = None,
     no_traces: Annotated[bool, Option("--no-traces", help="Leave the traces out.")] = False,
 ) -> int:
     """Write figures and traces to a zip.
@@ -134,7 +137,7 @@ def export(
         check_choice("--figure", name, _all_figures())
     kind = _kind(output, ("zip",))
     runs = [read_trace(path) for path in traces]
-    options = ZipOptions(width=preset, theme=theme, traces=not no_traces)
+    options = ZipOptions(width=preset, theme=theme, font_size=font_size, traces=not no_traces)
     with _writing(output, kind) as path:
         write_zip(runs, path, figures=figures, step=step, options=options)
     return DONE

@@ -18,11 +18,11 @@ from draftscope.traces.schema import Trace
 from draftscope.visualizers import FIGURES, FigureError, supported, themed
 from draftscope.visualizers.export import FORMATS, ImageJob, render_images
 from draftscope.visualizers.export_zip.table import as_csv
-from draftscope.visualizers.export_zip.widths import PRESETS, Preset, laid_out
+from draftscope.visualizers.export_zip.widths import FONT_SIZES, PRESETS, Preset, laid_out
 from draftscope.visualizers.export_zip.words import caption, commands, file_stem
 from draftscope.visualizers.style import Theme
 
-__all__ = ["MAX_BYTES", "PRESETS", "BundleError", "ZipOptions", "file_stem", "write_zip"]
+__all__ = ["FONT_SIZES", "MAX_BYTES", "PRESETS", "BundleError", "ZipOptions", "file_stem", "image_job", "write_zip"]
 
 MAX_BYTES: Final = 64 * 2**20
 """Maximum size of all files in a zip together, compressed."""
@@ -44,11 +44,32 @@ class ZipOptions:
     width: str = "screen"
     """A name of `PRESETS`."""
     theme: Theme = "light"
+    font_size: float | None = None
+    """Size of letters in points; None for that of the width."""
     traces: bool = True
     """Whether the traces go into the zip."""
     max_bytes: int = MAX_BYTES
     extra: Mapping[str, bytes] = field(default_factory=dict)
     """Further files, by name."""
+
+    @property
+    def preset(self) -> Preset:
+        """The width with its letters. Raises ValueError for a size that is not allowed."""
+        preset = PRESETS[self.width]
+        return preset if self.font_size is None or self.width == "screen" else preset.with_font_size(self.font_size)
+
+
+def image_job(figure: go.Figure, kind: str, preset: Preset, theme: Theme) -> ImageJob:
+    """Return what prints a figure for a width.
+
+    Args:
+        figure: A figure as it was drawn.
+        kind: One of `FORMATS`.
+        preset: The width.
+        theme: Light or dark.
+    """
+    scale = preset.scale * (preset.dots if kind == "png" else 1)
+    return ImageJob(themed(laid_out(figure, preset), theme), kind, preset.laid_out, scale)
 
 
 def write_zip(
@@ -79,7 +100,10 @@ def write_zip(
     options, path = options or ZipOptions(), Path(path)
     if options.width not in PRESETS:
         raise BundleError(f"width: {options.width!r} is not valid; choose one of {', '.join(PRESETS)}")
-    preset = PRESETS[options.width]
+    try:
+        preset = options.preset
+    except ValueError as error:
+        raise BundleError(str(error)) from None
     if unknown := set(figures or ()) - FIGURES.keys():
         raise FigureError(f"figure: there is no {min(unknown)!r}; choose one of {', '.join(FIGURES)}")
     chosen = [FIGURES[name] for name in figures] if figures is not None else list(supported(traces))
@@ -105,12 +129,9 @@ def write_zip(
 
 def _printed(figures: Mapping[str, go.Figure], preset: Preset, theme: Theme, report: Report) -> dict[str, bytes]:
     """Return the pictures of all figures by their file's name."""
-    wanted: dict[str, ImageJob] = {}
-    for name, figure in figures.items():
-        plot = themed(laid_out(figure, preset), theme)
-        for kind in FORMATS:
-            scale = preset.scale * (preset.dots if kind == "png" else 1)
-            wanted[f"{name}.{kind}"] = ImageJob(plot, kind, preset.laid_out, scale)
+    wanted = {
+        f"{name}.{kind}": image_job(figure, kind, preset, theme) for name, figure in figures.items() for kind in FORMATS
+    }
     if not wanted:
         return {}
     report(0, len(wanted))
@@ -130,6 +151,7 @@ def _again(runs: Sequence[str], figures: Sequence[str], step: int | None, option
     parts += [part for figure in figures for part in ("--figure", figure)]
     parts += [] if step is None else ["--step", str(step)]
     parts += [] if options.width == "screen" else ["--preset", options.width]
+    parts += [] if options.font_size is None else ["--font-size", f"{options.font_size:g}"]
     parts += [] if options.traces else ["--no-traces"]
     parts += [] if options.theme == "light" else ["--theme", options.theme]
     return " ".join(["draftscope export", *map(quote, parts), "-o", quote(name)])

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Final
 
@@ -13,6 +13,12 @@ from draftscope.visualizers.wrapping import BETWEEN, break_titles, grid_of, pane
 
 _INCH: Final = 96
 """Pixels."""
+_POINTS: Final = 72
+"""Points in an inch."""
+_FONT_PIXELS: Final = 13
+"""Size of letters in pixels of the layout, see `visualizers.style.template`."""
+FONT_SIZES: Final = (5.0, 16.0)
+"""Smallest and largest size of letters, in points."""
 _LETTER: Final = 6.8
 """Pixels that a letter of a legend takes, about."""
 _SYMBOL: Final = 48
@@ -58,6 +64,22 @@ class Preset:
     def scale(self) -> float:
         """Pixels printed for each pixel laid out."""
         return self.inches * _INCH / self.laid_out
+
+    @property
+    def font_size(self) -> float:
+        """Size of letters as printed, in points."""
+        return self.inches * _POINTS * _FONT_PIXELS / self.laid_out
+
+    def with_font_size(self, points: float) -> "Preset":
+        """Return the same width with letters of another size; symbols, lines and spaces grow with them.
+
+        Raises:
+            ValueError: The size is not between the two of `FONT_SIZES`.
+        """
+        smallest, largest = FONT_SIZES
+        if not smallest <= points <= largest:
+            raise ValueError(f"font_size: {points:g} is not allowed; use {smallest:g} to {largest:g} points.")
+        return replace(self, laid_out=round(self.inches * _POINTS * _FONT_PIXELS / points))
 
     def across(self, count: int, inside: float, panel_width: float) -> int:
         """Return how many of the panels share a row of `inside` pixels, where each needs some."""

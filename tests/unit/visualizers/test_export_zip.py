@@ -11,14 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support import handmade
 
 from benchmarks._toy_runs import jacobi, ordinary
 from draftscope.traces import loads
 from draftscope.visualizers import FIGURES, FigureError
 from draftscope.visualizers import export_zip as bundle
 from draftscope.visualizers.export import ImageJob
-from draftscope.visualizers.export_zip import PRESETS, BundleError, ZipOptions, file_stem, write_zip
+from draftscope.visualizers.export_zip import PRESETS, BundleError, ZipOptions, file_stem, image_job, write_zip
 from draftscope.visualizers.export_zip.table import as_csv
+from draftscope.visualizers.palette import DARK
 
 RUNS = [ordinary(6, 6), jacobi(6, 6, 6), jacobi(6, 6, 12)]
 
@@ -74,6 +76,20 @@ def test_the_numbers_are_those_that_are_drawn() -> None:
 
 
 @pytest.mark.one_quick
+def test_letters_have_the_size_that_is_asked_for_at_the_width_that_is_asked_for() -> None:
+    figure = FIGURES["churn"].draw([handmade.scd()])
+    for points in (6, 9):
+        preset = ZipOptions(width="column", font_size=points).preset
+        job = image_job(figure, "pdf", preset, "dark")
+        assert job.width * job.scale == pytest.approx(3.25 * 96)  # CSS pixels of a page
+        assert job.figure.layout.template.layout.font.size * job.scale * 72 / 96 == pytest.approx(points, rel=2e-3)
+        assert job.figure.layout.template.layout.paper_bgcolor == DARK.background
+    assert PRESETS["column"].font_size == pytest.approx(7.6, abs=0.01)
+    assert ZipOptions(font_size=9).preset is PRESETS["screen"]  # the page has its own letters
+    with pytest.raises(BundleError, match=r"font_size: 3 is not allowed; use 5 to 16 points\."):
+        write_zip([handmade.scd()], "unused.zip", options=ZipOptions(width="column", font_size=3))
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(
     name: str, unprinted: list[ImageJob], tmp_path: Path
