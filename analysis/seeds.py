@@ -1,7 +1,7 @@
 """Runs of several seeds: means with their standard errors, and one setting against another, seed by seed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import fsum, sqrt
+from math import floor, fsum, log10, sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -23,7 +23,21 @@ class Estimate(NamedTuple):
         return self.deviation / sqrt(self.runs) if self.runs > 1 else None
 
     def __str__(self) -> str:
-        return f"{self.mean:.3g}" if self.error is None else f"{self.mean:.3g} ± {self.error:.2g}"
+        """Return the mean to the second digit of its error, without powers of ten."""
+        if self.error is None or self.error == 0:
+            return _digits(self.mean, 3)
+        decimals = 1 - floor(log10(self.error))
+        form = f",.{max(0, decimals)}f"
+        return f"{round(self.mean, decimals):{form}} ± {round(self.error, decimals):{form}}"
+
+
+def _digits(value: float, count: int) -> str:
+    """Return a number with `count` digits, or all before the point if they are more, without a power of ten."""
+    if value == 0:
+        return "0"
+    num_decimals = max(0, count - 1 - floor(log10(abs(value))))
+    text = f"{value:,.{num_decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def estimate(values: Sequence[float]) -> Estimate:

@@ -23,3 +23,21 @@ def test_a_long_run_counts_as_much_as_it_has_numbers() -> None:
 
 def test_the_numbers_of_a_single_run_are_taken_for_independent() -> None:
     assert over_runs([[], [1.0, 2.0, 4.0]]) == estimate([1.0, 2.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([1870.0, 2210.0], "2,040 ± 170"),  # not 2.04e+03 ± 1.7e+02
+        ([1.2, 1.6], "1.40 ± 0.20"),
+        ([0.00002, 0.00004], "0.000030 ± 0.000010"),
+        ([123456.0], "123,456"),
+        ([0.8123], "0.812"),
+        ([3.0, 3.0], "3"),
+        ([0.0], "0"),
+    ],
+)
+def test_numbers_are_written_without_powers_of_ten_and_to_the_second_digit_of_their_error(
+    values: list[float], text: str
+) -> None:
+    assert str(estimate(values)) == text
