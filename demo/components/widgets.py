@@ -210,7 +210,12 @@ const show = () => place.replaceChildren(...(Array.isArray(props.value)
 """
 
 _TABLE_CSS = """
-.scroller { max-height: 420px; overflow: auto; border: 1px solid var(--border-color-primary); border-radius: 8px; }
+/* A shadow at the right says that there are more columns, and goes where the last one is reached. */
+.scroller { max-height: 420px; overflow: auto; border: 1px solid var(--border-color-primary); border-radius: 8px;
+  --paper: var(--body-background-fill); background-repeat: no-repeat;
+  background-image: linear-gradient(to left, var(--paper) 12px, transparent),
+    linear-gradient(to left, color-mix(in srgb, var(--body-text-color) 22%, transparent), transparent);
+  background-position: 100% 0, 100% 0; background-size: 28px 100%, 12px 100%; background-attachment: local, scroll; }
 table { width: 100%; border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums;
   color: var(--body-text-color); }
 th, td { padding: 6px 12px; text-align: left; vertical-align: top;
