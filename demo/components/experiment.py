@@ -30,7 +30,7 @@ from draftscope.demo.components.widgets import (
     notice_box,
     values_of,
 )
-from draftscope.demo.jobs.beside import comparison_table, files
+from draftscope.demo.jobs.beside import comparison_table, files, paired_table
 from draftscope.demo.jobs.experiment import (
     EXPERIMENTS,
     MAX_COLUMNS,
@@ -178,6 +178,7 @@ class GridView(ExperimentPanel):
         self.size = notice_box(elem_id="grid-plan")
         self.problem = notice_box(elem_id="grid-problem")
         self.box = card_grid((), _GRID_STYLE, elem_id="grid")
+        self.paired = data_table("Paired differences", elem_id="grid-paired")
         self.files = Panel(site, "grid-figure", files_alone=True)
         self.export = ExportPanel(site, "grid", self.stored_runs)
         self.link = gr.Textbox(visible=False)
@@ -192,7 +193,15 @@ class GridView(ExperimentPanel):
         changed = gr.on([self.prompts.change, self.seeds.input], self.describe, form, described, **AT_ONCE_LATEST)
         changed.then(None, self.link, None, js=_SET_ADDRESS, **AT_ONCE)
         self.examples.select(self.add, form, [self.prompts, *described], **AT_ONCE)
-        shows = [self.problem, self.box, self.wide, self.stored_runs, *self.files.parts, *self.export.parts]
+        shows = [
+            self.problem,
+            self.box,
+            self.paired,
+            self.wide,
+            self.stored_runs,
+            *self.files.parts,
+            *self.export.parts,
+        ]
         self.buttons.connect(self.name, self.conduct, {*form, self.site.look}, shows, self.problem)
         self.export.connect(
             set(), lambda values: (_GRID_FIGURE, None), lambda values: files(values[self.stored_runs].traces())
@@ -264,7 +273,8 @@ class GridView(ExperimentPanel):
         """Offer the files of the grid. Gradio may show only the last of several messages: it contains everything."""
         figure, traces = FIGURES[_GRID_FIGURE], results.store.traces
         drawn = self.files.show(figure, figure.draw(traces), values[self.site.look], request)
-        return {**self._cells(results, values), **drawn, **self.export.offered(visible=True)}
+        paired = {self.paired: paired_table(results.complete)}
+        return {**self._cells(results, values), **paired, **drawn, **self.export.offered(visible=True)}
 
     def _cells(self, results: Results, values: Update) -> Update:
         assert isinstance(results.store, _FileStore)
@@ -362,10 +372,11 @@ class SeedTableView(ExperimentPanel):
             self.buttons = StartStop(site, "repeat-run", "repeat-stop", "Repeat")
         self.problem = notice_box(elem_id="repeat-problem")
         self.table = data_table("Results by seed", elem_id="repeat-table")
+        self.paired = data_table("Paired differences", elem_id="repeat-paired")
         self.chooser = FigureChooser(site, "repeated", self.repeated, self._files, "seeds")
         tray.change(self.describe, {tray}, [self.what], **AT_ONCE_LATEST)
         form = {tray, self.seeds, *self.chooser.inputs}
-        changes = [self.problem, self.table, self.repeated, *self.chooser.parts]
+        changes = [self.problem, self.table, self.paired, self.repeated, *self.chooser.parts]
         self.buttons.connect(self.name, self.conduct, form, changes, self.problem)
 
     def describe(self, values: Update) -> Update:
@@ -390,7 +401,7 @@ class SeedTableView(ExperimentPanel):
     def show(self, results: Results, values: Update, request: gr.Request) -> Update:
         """Show the table of the complete seeds."""
         traces = results.complete if results.progress.finished else []
-        return {self.table: comparison_table(traces)} if traces else {}
+        return {self.table: comparison_table(traces), self.paired: paired_table(traces)} if traces else {}
 
     def show_end(self, results: Results, values: Update, request: gr.Request) -> Update:
         """Offer the figures and the files of the complete seeds."""
@@ -402,6 +413,7 @@ class SeedTableView(ExperimentPanel):
         return {
             self.repeated: self.site.visitor(request).keep(traces, "a run with many seeds"),
             self.table: table,
+            self.paired: paired_table(traces),
             **self.chooser.offer(traces, values, request),
         }
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import gradio as gr
 
 from draftscope.demo.components.context import DARK, PRESS, QUIET, Site, Update
+from draftscope.demo.components.print_form import PrintForm
 from draftscope.demo.components.queued import queued
 from draftscope.demo.components.widgets import notice, notice_box
 from draftscope.demo.jobs.links import parse_machine
@@ -24,7 +25,7 @@ from draftscope.engines.settings import ConfigError
 from draftscope.traces.schema import Trace
 from draftscope.visualizers.animation import AnimationOptions, MovingError, Report, fitting, write_moving
 from draftscope.visualizers.export import BrowserMissing
-from draftscope.visualizers.export_zip import PRESETS, BundleError, ZipOptions, file_stem, write_zip
+from draftscope.visualizers.export_zip import BundleError, ZipOptions, file_stem, write_zip
 from draftscope.visualizers.figure import FigureError
 from draftscope.visualizers.style import Theme
 
@@ -200,7 +201,7 @@ class ZipDownload(DownloadSlot):
             return
         what = figures[0] if figures is not None and len(figures) == 1 else "figures"
         target = self.site.visitor(request).file(f"{file_stem(traces, what)}.zip")
-        options = replace(options, theme="light", max_bytes=ZIP_BYTES)
+        options = replace(options, max_bytes=ZIP_BYTES)
 
         def work(report: Report) -> None:
             write_zip(traces, target, figures=figures, step=step, options=options, report=report)
@@ -209,16 +210,19 @@ class ZipDownload(DownloadSlot):
 
 
 class ExportPanel:
-    """A choice of width, a button, what is said meanwhile, and the file."""
+    """A button that writes a zip, its options, what is said meanwhile, and the file."""
 
-    def __init__(self, site: Site, name: str, shown: gr.State) -> None:
-        """Lay them out; `name` sets their ids on the page apart from others."""
-        self.shown = shown
+    def __init__(self, site: Site, name: str, shown: gr.State, print_form: PrintForm | None = None) -> None:
+        """Lay them out.
+
+        Args:
+            site: The page.
+            name: Sets the ids on the page apart from others.
+            shown: The traces.
+            print_form: Width, theme and letters; by default those of one column.
+        """
+        self.shown, self.print_form = shown, print_form
         with gr.Row(elem_classes=["aligned", "packing"], visible=False) as self.row:
-            widths = [(preset.title, preset_name) for preset_name, preset in PRESETS.items()]
-            self.width = gr.Dropdown(
-                widths, value="column", label="Figure width", scale=0, min_width=250, elem_id=f"{name}-width"
-            )
             self.all_figures = gr.Checkbox(False, label="Every figure of these runs", scale=0, min_width=220)
             self.traces = gr.Checkbox(True, label="With the traces", scale=0, min_width=150)
             self.button = gr.Button(
@@ -230,12 +234,14 @@ class ExportPanel:
 
     def connect(self, chosen: set[Any], figure: Callable[[Update], tuple[str, int | None]], extra: Extra) -> None:
         """Export the figure, name and moment, that `figure` reads off the values of `chosen`; and further files."""
-        inputs = {self.width, self.all_figures, self.traces, self.shown, *chosen}
+        printed = self.print_form.controls if self.print_form else ()
+        inputs = {self.all_figures, self.traces, self.shown, *printed, *chosen}
 
         def export(values: Update, request: gr.Request) -> Iterator[Update]:
             """Write the zip and show progress."""
             name, step = figure(values)
-            options = ZipOptions(width=values[self.width], traces=bool(values[self.traces]), extra=extra(values))
+            options = self.print_form.options(values) if self.print_form else ZipOptions(width="column")
+            options = replace(options, traces=bool(values[self.traces]), extra=extra(values))
             figures = None if values[self.all_figures] else [name]
             yield from self.out.zip(values[self.shown].traces(), figures, step, options, request)
 

@@ -6,12 +6,14 @@ from typing import Any, Final, TypeAlias
 
 from draftscope.analysis.hardware import HardwareError, Machine, predict
 from draftscope.analysis.oracle import oracle_savings
+from draftscope.analysis.paired import Paired, compared
 from draftscope.analysis.seeds import estimate, paired_by_seed, seconds, target_forwards
 from draftscope.analysis.tables import table
 from draftscope.traces.labels import is_baseline, labels
 from draftscope.traces.schema import Trace
 from draftscope.traces.stats import draft_forwards
 from draftscope.visualizers.export_zip.words import command
+from draftscope.visualizers.figure import group_runs
 from draftscope.visualizers.tables import as_csv, table_files
 
 Number: TypeAlias = Callable[[Trace], float | None]
@@ -43,6 +45,16 @@ def _per_token(of: Number) -> Number:
     )
 
 
+_PAIRED: Final = ("Times as fast", "Times the tokens per target pass", "Target passes", "Seconds")
+"""Columns of the paired comparison, by the names of `analysis.paired.compared`."""
+_INTERVALS: Final = (
+    "Compared with {base}, run by run with the same prompt and seed: means of ratios and of differences, with 95 % "
+    "intervals of Student over {units}."
+)
+_UNITS: Final = {
+    "seed": "the seeds",
+    "prompt": "the prompts, the seeds of each averaged first",
+}
 _RATIOS: Final = {"Times the tokens per target pass": _per_token(target_forwards), "Times as fast": _per_token(seconds)}
 """Columns given as the baseline's value divided by the run's."""
 
@@ -101,6 +113,50 @@ def comparison_table(traces: Sequence[Trace], machine: Machine | None = None) ->
     means = " Of several seeds, means ± standard errors." if len(traces) > len(groups) else ""
     files = table_files("runs", heads, rows) | {"runs.csv": _csv(groups, columns)}
     return table(heads, rows, note=words + best + means + extra_columns) | {"files": files}
+
+
+def paired_table(traces: Sequence[Trace]) -> dict[str, Any]:
+    """Return the value of a data table that compares ways of decoding pair by pair; nothing without two pairs.
+
+    Args:
+        traces: Runs that differ in method or settings, prompt and seed.
+    """
+    groups = group_runs(traces) if traces else {}
+    base = next((name for name, runs in groups.items() if is_baseline(runs[0])), next(iter(groups), ""))
+    rows, units = list[list[str]](), ""
+    for name, runs in groups.items():
+        found = compared(groups[base], runs) if name != base else {}
+        if not any(each.units > 1 for each in found.values()):
+            continue
+        units = max((each for each in found.values()), key=lambda each: each.units).unit
+        times = found.get("Times as fast")
+        cells = [_interval_text(found.get(head), ratio=head.startswith("Times")) for head in _PAIRED]
+        rows.append([name, str(max(each.pairs for each in found.values())), *cells, _verdict(times)])
+    if not rows:
+        return {}
+    heads = ["Run", "Pairs", *_PAIRED, "Time"]
+    note = _INTERVALS.format(base=base[:1].lower() + base[1:], units=_UNITS[units])
+    return table(heads, rows, note=note) | {"files": table_files("paired", heads, rows)}
+
+
+def _interval_text(found: Paired | None, *, ratio: bool) -> str:
+    """Return a mean with its interval in brackets."""
+    if found is None:
+        return ""
+    ends = [] if found.low is None or found.high is None else [found.low, found.high]
+    if ratio:
+        texts = [f"{value:.2f}" for value in (found.mean, *ends)]
+        texts[0] += "×"
+    else:
+        digits = max(0, 2 - len(f"{max(map(abs, (found.mean, *ends))):.0f}"))
+        texts = [f"{value:+,.{digits}f}".replace("-", "−") for value in (found.mean, *ends)]
+    return f"{texts[0]} ({texts[1]} to {texts[2]})" if ends else texts[0]
+
+
+def _verdict(times: Paired | None) -> str:
+    if times is None or times.differs is None:
+        return ""
+    return ("faster" if times.mean > 1 else "slower") if times.differs else "no difference shown"
 
 
 def files(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, bytes]:
@@ -167,9 +223,7 @@ def _known(traces: Sequence[Trace], of: Number) -> list[float]:
 def _mean_text(values: Sequence[float]) -> str:
     if not any(values):
         return ""
-    if len(set(values)) > 1:
-        return str(estimate(values))
-    return f"{values[0]:.0f}" if values[0] == int(values[0]) else f"{values[0]:.3g}"
+    return f"{values[0]:,.0f}" if set(values) == {int(values[0])} else str(estimate(values))
 
 
 def _csv(groups: Sequence[Group], columns: Columns) -> str:

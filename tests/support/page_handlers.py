@@ -44,4 +44,5 @@ class Parts:
             self.site.shown: CurrentTraces(),
         }
         values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
+        values |= dict(zip(chooser.print_form.controls, ("screen", "light", 8), strict=True))
         return values | {getattr(self.compare, name): value for name, value in more.items()}

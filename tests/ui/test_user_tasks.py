@@ -2,10 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
-from support.browser import SNAPSHOT, accessible, visit
+from support.browser import SNAPSHOT, accessible, downloaded, visit
+
+from benchmarks._toy_runs import decode_toy_raster
+from draftscope.traces import write
 
 TOUR = (
     (2, "8 drafts at once.", "({ drafts, judged }) => drafts === 8 && !judged"),
@@ -134,3 +139,42 @@ def test_the_tour_stands_still_at_what_it_points_at(browser: Browser, shipped_se
         expect(page.get_by_role("region", name="Tour")).to_contain_text("Scene 4 of")
         expect(page.locator("#viewer .ds-caption")).to_contain_text(TOUR[2][1])
         page.wait_for_function(f"({ON_STAGE})({TOUR[2][2]})")
+
+
+@pytest.mark.parametrize("page", [{"address": "#method=scd&model=toy-raster&set.window=8"}], indirect=True)
+def test_an_author_gets_a_figure_of_an_own_run_as_pdf_in_four_clicks(page: Page, tmp_path: Path) -> None:
+    walk = Walk(page)
+    page.wait_for_function("location.hash.includes('step=')")  # the author's own run has finished
+    walk.click(page.get_by_role("tab", name="Compare", exact=True))
+    walk.click(page.get_by_role("tab", name="Figures"))
+    expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()
+    walk.click(page.get_by_label("One column (3.25 in)"))
+    page.wait_for_function(
+        """() => {
+          const parts = [...document.querySelectorAll('#compared-plot .main-svg, #compared-ruler .ruler')];
+          const wide = parts.map((part) => Math.round(part.getBoundingClientRect().width));
+          return parts.at(-1)?.matches('.main-svg') && wide.every((width) => width === 312);
+        }"""
+    )  # the preview has the true width
+    walk.clicks += 1
+    name = downloaded(page, page.get_by_role("button", name="Export PDF").first, tmp_path / "figure.pdf")
+    assert name.endswith(".pdf") and walk.clicks == 4
+    box = re.search(rb"/MediaBox ?\[ ?0 0 ([\d.]+) ", (tmp_path / "figure.pdf").read_bytes())
+    assert box and abs(float(box[1]) / 72 - 3.25) < 0.02  # inches
+
+
+def test_a_researcher_compares_an_own_trace_in_three_clicks(page: Page, tmp_path: Path) -> None:
+    walk = Walk(page)
+    path = tmp_path / "own.json.gz"
+    trace = decode_toy_raster("scd", window=8)
+    write(replace(trace, model=replace(trace.model, id="elsewhere/model")), path)
+    walk.click(page.get_by_role("tab", name="Compare", exact=True))
+    page.wait_for_function("globalThis.draftscopePlayers?.['compare-viewer']?.snapshot().lanes.length === 2")
+    with page.expect_file_chooser() as chooser:
+        walk.click(page.get_by_role("button", name="Open traces"))
+    chooser.value.set_files(path)
+    expect(page.locator("#tray .chip")).to_have_count(3)
+    walk.click(page.locator("#bench tbody button").first)  # a verdict, in all panels
+    expect(page.locator("#bench tbody tr[aria-current]").first).to_be_visible()
+    expect(page.locator("#bench figure")).to_have_count(3)
+    assert walk.clicks == 3

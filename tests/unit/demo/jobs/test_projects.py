@@ -71,17 +71,17 @@ def test_what_is_wrong_is_said_in_a_sentence(text: Any, words: str) -> None:
 def test_a_selection_is_kept_by_names_links_and_traces(parts: Parts) -> None:
     page = parts.compare
     visitor = page.site.visitor(MINE)
-    (own,) = entries_of(visitor.keep([SHORT], "").paths, "yours")
+    (run,) = entries_of(visitor.keep([SHORT], "").paths, "yours")
     (foreign,) = entries_of(visitor.keep([_foreign()], "").paths, "opened")
     recorded = page.recorded["Picture: Toy raster, 16x16 grey levels"][-1]
-    kept = saved_runs(RunSelection((own, foreign), (recorded, own)), ["method=ar"])
-    assert [(run.get("link", "")[:10], run["chosen"]) for run in kept] == [
+    runs = saved_runs(RunSelection((run, foreign), (recorded, run)), ["method=ar"])
+    assert [(run.get("link", "")[:10], run["chosen"]) for run in runs] == [
         ("method=scd", 2),
         ("", 0),
         ("scd", 1),
         ("method=ar", 0),
     ]
-    assert kept[1]["url"].startswith("traces/") and kept[1]["id"] == foreign.id
+    assert runs[1]["url"].startswith("traces/") and runs[1]["id"] == foreign.id
 
 
 def _foreign() -> Trace:
