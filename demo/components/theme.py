@@ -67,7 +67,10 @@ CSS: Final = """
 #compare-bar > .block { flex: 1 1 0; min-width: 0 !important; }
 #compare-bar > button { flex: none; }
 #workbench { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1.5fr); gap: 12px; align-items: stretch; }
-#workbench > * { height: max(470px, calc(100dvh - 232px)); min-width: 0 !important; overflow: hidden auto !important; }
+#workbench > * { height: max(470px, calc(100dvh - 214px)); min-width: 0 !important; overflow: hidden auto !important; }
+#compare-viewer .ds-stage { height: max(270px, calc(100dvh - 418px)) !important; }
+#compare-viewer .ds-worked { position: static; } /* over nothing */
+.tabitem .tab-container button { padding: 0 12px !important; }
 #bench .html-container, #bench .html-container > div, #bench > div { height: 100%; }
 @media (max-width: 900px) {
   #compare-bar { flex-wrap: wrap; }

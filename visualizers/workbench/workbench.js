@@ -251,17 +251,18 @@ class Workbench {
   }
 
   fill(whole) {
-    const several = this.runs.length > 1;
+    const several = new Set(this.picked.map(({ run }) => run)).size > 1;
+    const known = ["q", "p"].filter((name) => this.picked.some((match) => match[name] !== null)); // vectors have densities
     const heads = whole
       ? ["Pass", ...(several ? ["Run"] : []), "Time", "× median", "Accepted", "Verified", "Final"]
-      : ["Position", ...(several ? ["Run"] : []), ...(this.runs.some(({ words }) => words) ? ["Token"] : []), "Pass", "Verdict", "q", "p", "Acceptance", "Draw", "Age"];
+      : ["Position", ...(several ? ["Run"] : []), ...(this.runs.some(({ words }) => words) ? ["Token"] : []), "Pass", "Verdict", ...known, "Acceptance", "Draw", "Age"];
     this.heads.replaceChildren(build("tr", {}, ...heads.map((head) => build("th", { scope: "col" }, head))));
     const cells = (match) => {
       const { run, step } = match;
       const name = several ? [run.name] : [];
       if (whole) return [`${step + 1}`, ...name, match.milliseconds === null ? "" : `${match.milliseconds.toPrecision(3)} ms`, digits(match.slowness, 2), match.accepted, match.judged, match.final];
       const token = this.runs.some(({ words }) => words) ? [run.words?.[match.position]?.trim() ?? ""] : [];
-      return [run.nameOf(match.position), ...name, ...token, step + 1, match.fate, digits(match.q), digits(match.p), digits(match.accept_prob), digits(match.draw), match.age];
+      return [run.nameOf(match.position), ...name, ...token, step + 1, match.fate, ...known.map((name) => digits(match[name])), digits(match.accept_prob), digits(match.draw), match.age];
     };
     const row = (match) => {
       const [first, ...others] = cells(match).map(String);
@@ -449,8 +450,8 @@ class Workbench {
         const options = { cx: x(at), cy: y(mean), r: Math.min(7, 2 + Math.sqrt(count) / 3) + 2 * own, class: `point ${shade} ${own ? "here" : ""}`, role: "button", tabindex: parts.some((part) => part.matches(".point")) ? -1 : 0, "data-key": `${run.index} ${at}`, "aria-label": name, click, keydown: key };
         parts.push(build("svg:circle", options, build("svg:title", {}, name)));
       }
-      const at = MARGIN.left + 10 + (run.index % 2) * 0.5 * (width - MARGIN.left);
-      parts.push(build("svg:text", { x: at, y: y(0) - 10 - 16 * Math.floor(run.index / 2), class: `name ${shade}` }, run.name));
+      const at = MARGIN.left + 10;
+      parts.push(build("svg:text", { x: at, y: y(0) - 10 - 16 * run.index, class: `name ${shade}` }, run.name));
     });
     const focused = this.curve.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     this.curve.replaceChildren(...parts);
