@@ -70,7 +70,6 @@ CSS: Final = """
 #workbench > * { height: max(470px, calc(100dvh - 214px)); min-width: 0 !important; overflow: hidden auto !important; }
 #compare-viewer .ds-stage { height: max(270px, calc(100dvh - 418px)) !important; }
 #compare-viewer .ds-worked { position: static; } /* over nothing */
-.tabitem .tab-container button { padding: 0 12px !important; }
 #bench .html-container, #bench .html-container > div, #bench > div { height: 100%; }
 @media (max-width: 900px) {
   #compare-bar { flex-wrap: wrap; }
