@@ -52,7 +52,8 @@ a { position: absolute; z-index: 10; padding: 8px 16px; border-radius: 8px; back
 a:not(:focus) { clip-path: inset(50%); }
 """
 _WRONG: Final = "This address cannot be opened."
-_FRAGMENT: Final = "() => location.hash"
+_FRAGMENT: Final = "() => globalThis.draftscopeAsked ?? location.hash"
+"""What the address asked for as the page began: what plays since then has written its own name there."""
 _CHOSEN: Final = "() => globalThis.draftscopeOpened && draftscopeAddress.choose('{tab}')"
 """A tab is chosen as the page is made, too: what the address names is not there yet."""
 _GO: Final = f"""(button) => {{

@@ -16,6 +16,10 @@ LOOK: Final = f"""() => [
 _WATCH: Final = f"""
 const phone = {_PHONE};
 phone.addEventListener('change', () => trigger('turned', {{ narrow: phone.matches }}));
+// A list of gradio's that Escape closed filters by what is typed next, and finds nothing: the field is left.
+document.addEventListener('keydown', ({{ key, target }}) => {{
+  if (key === 'Escape' && target.matches?.('input[role=listbox]')) setTimeout(() => target.blur());
+}});
 """
 _MARK: Final = "globalThis.draftscopeTerms.watch(element.closest('.gradio-container'));\n"
 
@@ -105,7 +109,8 @@ button.secondary:hover { border-color: var(--ink); background: var(--card); }
 #ask > button { flex: 0 0 128px !important; }
 #prompt textarea, #prompt input { min-height: 46px; padding: 9px 18px; border: 1px solid var(--line);
   border-radius: 23px; background: var(--card); font: 400 17px/1.4 var(--words); }
-#prompt, #prompt .input-container { border: 0; background: none; }
+#prompt, #prompt .input-container { border: 0; background: none; overflow: visible; }
+#prompt :is(textarea, input):focus-visible { outline: 2px solid var(--color-accent) !important; outline-offset: 1px; }
 #prompt textarea:placeholder-shown, #prompt textarea::placeholder {
   overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 #run, #stop, #stop-what-if { min-height: 46px; }
@@ -139,6 +144,7 @@ fieldset:not(.vertical) .wrap label > span { margin: 0; color: inherit; }
 .reading th, .reading td { border-color: var(--border-color-primary) !important; padding: 6px 12px; }
 .reading th, .reading td { overflow-wrap: normal !important; word-break: normal !important; }
 .reading th { white-space: nowrap; }
+footer img { display: none !important; } /* says what the words beside it say */
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
 @media (max-width: 640px) {
   #masthead h1 { font-size: 17px; }

@@ -120,7 +120,7 @@ div { display: flex; gap: 22px; overflow-x: auto; padding: 4px; } /* a strip: as
 section { display: grid; grid-template-rows: auto 1fr; }
 .cards { display: flex; gap: 12px; margin: 0; padding: 0; list-style: none; }
 .cards li { flex: 0 0 190px; margin: 0; }
-h3 { margin: 0 0 8px; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
+h2 { margin: 0 0 8px; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
 .cards .badge { justify-self: start; margin: 0 0 4px; padding: 1px 8px; border-radius: 999px; font-size: 12px;
   font-weight: 600; color: var(--body-text-color); background: var(--background-fill-secondary); }
 .cards button {
@@ -161,13 +161,28 @@ const show = () => {
   const groups = [...new Set(cards.map(({ group }) => group))];
   place.replaceChildren(...groups.map((name) => {
     const made = cards.map((card, index) => (card.group === name ? one(card, index) : null)).filter(Boolean);
-    return build('section', {}, ...(name ? [build('h3', {}, name)] : []), build('ul', { class: 'cards' }, ...made));
+    return build('section', {}, ...(name ? [build('h2', {}, name)] : []), build('ul', { class: 'cards' }, ...made));
   }));
+  stopAt(stops()[0]);
 };
+// One stop of the Tab key: arrow keys lead from card to card.
+const stops = () => [...element.querySelectorAll('button[data-index]')];
+const stopAt = (card) => stops().forEach((other) => { other.tabIndex = other === card ? 0 : -1; });
+element.addEventListener('keydown', (event) => {
+  const [all, at] = [stops(), stops().indexOf(event.target)];
+  const [on, back] = [at + 1, at - 1];
+  const to = { ArrowRight: on, ArrowDown: on, ArrowLeft: back, ArrowUp: back, Home: 0, End: all.length - 1 };
+  const next = at < 0 ? undefined : all[to[event.key]];
+  if (!next) return;
+  event.preventDefault();
+  stopAt(next);
+  next.focus();
+});
 chooses((button) => {
   for (const other of element.querySelectorAll('button[data-index]')) {
     other.setAttribute('aria-pressed', String(other === button));
   }
+  stopAt(button);
 });
 """
 

@@ -66,7 +66,11 @@ _OPENED: Final = {
 """Settings that some model of a family has a say in: without prompts there is nothing to guide."""
 _INVITE: Final = "Take the tour"
 _RECORDED: Final = "a recorded run"
-_DICE: Final = f"() => Math.floor(Math.random() * {MAX_SEED})"
+_DICE: Final = f"() => String(Math.floor(Math.random() * {MAX_SEED}))"
+_CUT: Final = f"At most {PROMPT_CHARACTERS:,} characters fit; the rest is left out."
+_WATCH_LENGTH: Final = f"""(prompt, told) => prompt.length >= {PROMPT_CHARACTERS}
+  ? {{ kind: "warning", title: "The prompt is cut off.", text: "{_CUT}", role: "status", share: null }}
+  : told?.text === "{_CUT}" ? {{}} : told"""
 
 
 class WatchPage:
@@ -140,8 +144,8 @@ class WatchPage:
             with gr.Row(elem_classes="aligned"):
                 self.method = gr.Dropdown(methods, value=DEFAULT.name, label="Method", scale=3, min_width=240)
                 self.model = gr.Dropdown(models, value=model.id, label="Model", scale=3, min_width=240)
-                # Without bounds: gradio would not name the field of a number that is beyond them.
-                self.seed = gr.Number(0, label="Seed", precision=0, scale=1, min_width=120)
+                # A text field: an invalid seed is named as it was typed; a number would be rounded, or "None".
+                self.seed = gr.Textbox("0", label="Seed", max_lines=1, scale=1, min_width=120)
                 self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
             self.folders = FolderPanel(self.problem) if local(os.environ) else None
             self.chat = ChatForm(model)
@@ -220,6 +224,7 @@ class WatchPage:
         # Not always_last: the form did not follow the second of two quick presses.
         self.viewer.chosen(self.choose_pair, None, chosen, trigger_mode="multiple", **AT_ONCE)
         self.dice.click(None, None, self.seed, js=_DICE)
+        self.prompt.input(None, [self.prompt, self.problem], self.problem, js=_WATCH_LENGTH, **QUIET)
         self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE)
         self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE)
         drawn = [*self.sampling["discrete-ar"].of.values(), self.problem]
@@ -306,7 +311,7 @@ class WatchPage:
             update[preset] = controls.DEFAULTS if request.config == method.config() else controls.CUSTOM
         update[self.prompt] |= {"value": request.prompt}
         update[self.with_baseline] |= {"value": address.compared}
-        return update | self.chat.opened(request) | {self.seed: request.seed}
+        return update | self.chat.opened(request) | {self.seed: str(request.seed)}
 
     def requests(self, values: Update) -> Sequence[RunRequest]:
         """Return what the form requests: the baseline, if selected, and the chosen method.
@@ -317,7 +322,7 @@ class WatchPage:
         method = read_method(str(values[self.method]))
         sampling = self.sampling[method.family].values(values)
         config = controls.read_config(method.config, self.method_controls[method.name].values(values) | sampling)
-        seed = parse_seed(values[self.seed])
+        seed = parse_seed(_whole_number(values[self.seed]))
         model, prompt = values[self.model], values[self.prompt] or ""
         request = RunRequest(method.name, model, prompt, config, seed, **self.chat.values(values, model))
         return with_baseline(request) if values[self.with_baseline] else [request]
@@ -446,6 +451,12 @@ def with_initial_values(update: Update) -> None:
         for name, value in changes.items():
             if name != "__type__":
                 setattr(component, name, value)
+
+
+def _whole_number(text: object) -> object:
+    """Return the number that a field's text gives; any other value is returned unchanged."""
+    text = text.strip() if isinstance(text, str) else text
+    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < len(str(MAX_SEED)) + 2 else text
 
 
 def _placeholder(model: ModelInfo) -> str:

@@ -19,7 +19,7 @@ _OPTIONS: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "reduced
 _shared: WeakKeyDictionary[Browser, BrowserContext] = WeakKeyDictionary()
 
 SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
-_AXE = Axe().axe_script
+AXE = Axe().axe_script
 # What passes is not reported: each of its nodes would be named by a selector, and sent.
 _RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
 _QUIET = """() => new Promise((done) => {
@@ -114,7 +114,7 @@ def accessible(page: Page, *widths: int) -> None:
             page.set_viewport_size({"width": width, "height": 844})
         quiet(page)
         if not page.evaluate("'axe' in globalThis"):
-            page.evaluate(_AXE)
+            page.evaluate(AXE)
         rules = _RULES | {"rules": {"color-contrast": {"enabled": not number}}}  # takes nine tenths of the time
         broken = page.evaluate("rules => axe.run(rules).then(({ violations }) => violations)", rules)
         assert [(one["id"], node["html"][:200]) for one in broken for node in one["nodes"]] == []

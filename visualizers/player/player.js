@@ -654,7 +654,9 @@ class Player {
     this.root.classList.toggle("is-staged", this.stage.use(lanes));
     this.controls.whole.hidden = !(this.turns && this.stage.fits);
     this.nameLanes(lanes);
-    this.race.chips.hidden = this.race.pairs.length < 2 || lanes.some(({ running }) => running);
+    this.race.chips.hidden = this.race.pairs.length < 2;
+    const running = lanes.some((lane) => lane.running); // the chips stay where they are, but a press would end what runs
+    for (const chip of this.race.chips.children) /** @type {HTMLButtonElement} */ (chip).disabled = running;
     this.showKey();
     this.refit();
   }

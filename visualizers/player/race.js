@@ -137,7 +137,8 @@ export class Race {
     if (!truth) this.explain(false);
     const { prompt, model } = lane.replay.meta;
     const asked = prompt ? `“${prompt}”` : (model?.title ?? "");
-    say(this.asked, this.pairs.length ? "" : asked); // a host that offers pairs has the prompt in its form
+    const { fidelity: kept } = this.pair?.reports?.at(-1) ?? {};
+    say(this.asked, this.pairs.length ? (kept ? `recorded, ${kept}` : "") : asked); // a host that offers pairs has the prompt in its form
   }
 }
 

@@ -286,6 +286,14 @@ export class Replay {
     return this.drafts ? this.steps.slice(0, count).filter(({ drafting }) => !drafting).length : count;
   }
 
+  /** Which pass a step is: of the target or of the drafter, where there is one. */
+  passName(index) {
+    const { drafting } = this.steps[index];
+    const [until, all] = [this.targetPasses(index + 1), this.targetPasses(this.length)];
+    if (!this.drafts) return `pass ${until} of ${all}`;
+    return drafting ? `drafter's pass ${index + 1 - until} of ${this.length - all}` : `target pass ${until} of ${all}`;
+  }
+
   /** The number of steps that have ended at time `now` of the clock. */
   stepsAt(clock, now) {
     return countWhile(this.ends[clock], (end) => end <= now + 1e-6) - 1;

@@ -121,7 +121,7 @@ export class Worked {
   sayWhere() {
     const { moment, scene } = this;
     const none = scene?.position == null ? "step on by one pass, or choose a token" : `${scene.replay.placeText(scene.position)}: not reached yet`;
-    say(this.where, moment ? `pass ${moment.index + 1} of ${moment.replay.length} · ${moment.replay.placeText(moment.position)}` : none);
+    say(this.where, moment ? `${moment.replay.passName(moment.index)} · ${moment.replay.placeText(moment.position)}` : none);
   }
 
   fillPart(name, title, ...children) {

@@ -274,7 +274,7 @@ def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None
     panel = page.get_by_role("region", name="This step, worked out")
     expect(panel).to_be_hidden()
     page.get_by_role("button", name="Numbers").click()
-    expect(panel.locator(".ds-where")).to_have_text("pass 8 of 15 · position 11")
+    expect(panel.locator(".ds-where")).to_have_text("target pass 5 of 10 · position 11")
     assert page.evaluate("player.stage.drawn.verdict.coin") == pytest.approx(0.62, abs=5e-3)
 
 
@@ -533,7 +533,7 @@ def test_a_rejected_word_or_patch_is_pressed_for_its_numbers(page: Page, names: 
     assert page.evaluate(f"[{PLACE}, player.position]") == [number, step.position[entry]]
     panel = page.get_by_role("region", name="This step, worked out")
     expect(panel).to_be_in_viewport(ratio=0.99)
-    expect(panel.locator(".ds-where")).to_contain_text(f"pass {number} of {len(traces[1].steps)}")
+    expect(panel.locator(".ds-where")).to_contain_text(page.evaluate(f"player.stage.replay.passName({number - 1})"))
     expect(panel.locator(".ds-formula")).to_contain_text(f"uniform draw {step.coin[entry]:.3g} ≥")
     expect(panel.locator(".ds-part-left")).to_contain_text("residual")
     page.mouse.click(x, page.locator(".ds-stage").bounding_box()["y"] + 2)

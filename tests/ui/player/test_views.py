@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
+from PIL import ImageColor
 from playwright.sync_api import Browser, Page, expect
 from support import handmade
 from support.blocks import diffusion, s2d2, simsd
@@ -18,6 +19,7 @@ from benchmarks._toy_runs import jacobi, ordinary, tile_color
 from draftscope.traces import Trace, loads
 from draftscope.traces.replay import canvas_states
 from draftscope.traces.schema import Legend
+from draftscope.visualizers.palette import LIGHT
 from draftscope.visualizers.player_page import standalone
 
 VIEWS: dict[str, tuple[Callable[[], Trace], Callable[[], Trace]]] = {
@@ -106,6 +108,7 @@ def test_nothing_covers_the_controls_or_the_views(browser: Browser, width: int, 
 
 
 SIDE = 6
+PANEL = ImageColor.getrgb(LIGHT.panel)
 FRAMES = 3
 COLUMNS = FRAMES * (SIDE + 1) - 1
 HEAD = -(-COLUMNS // 20)
@@ -142,7 +145,7 @@ def test_every_final_token_lies_in_its_latent_frame(page: Page) -> None:
             if state.final[position]:
                 assert color == tile_color(state.tokens[position])
             elif state.tokens[position] is None:
-                assert color == (0xF4, 0xF5, 0xF7)
+                assert color == PANEL
 
 
 def test_latent_frames_are_pointed_at_and_parted_in_the_timeline_and_the_clip_plays(page: Page) -> None:
@@ -180,7 +183,7 @@ def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> No
     canvas, slider = page.locator(".ds-clip canvas"), page.locator(".ds-scrubber")
     go(page, first - 1)
     assert note(page) == "frame 1 of 24, not decided yet"
-    assert pixels(canvas).getpixel((8, 8)) == (0xF4, 0xF5, 0xF7)
+    assert pixels(canvas).getpixel((8, 8)) == PANEL
     go(page, first)
     assert note(page) == "frame 1 of 24"
     assert pixels(canvas).getpixel((8, 8)) == pytest.approx(tile_color(RUN.output.tokens[0]), abs=1)
