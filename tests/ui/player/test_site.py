@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+from plotly.colors import hex_to_rgb
 from support import handmade
 from support.hostile import EVERY, RAN, hostile
 
 from draftscope.traces import read
 from draftscope.traces.files import ROOT
+from draftscope.visualizers.palette import DARK
 from draftscope.visualizers.site import write_site
 
-DARK = "rgb(22, 23, 26)"
 BACKGROUND = "getComputedStyle(document.documentElement).backgroundColor"
 
 
@@ -32,14 +33,14 @@ def test_the_address_gives_position_theme_and_what_is_around(page: Page, site: P
     assert page.evaluate("[player.now > 0 && player.now < player.extent(), player.playing, player.theme.dark]") == [
         *(True, False, True),
     ]
-    assert page.evaluate(BACKGROUND) == DARK
+    assert page.evaluate(BACKGROUND) == f"rgb{hex_to_rgb(DARK.background)}"
     expect(page.locator("h1")).to_be_visible()
     page.goto("about:blank")
     page.goto((site / "host.html").as_uri())
     frame = page.frame_locator("iframe")
     expect(frame.locator(".ds")).to_be_visible()
     expect(frame.locator("h1")).to_be_hidden()
-    assert frame.locator("html").evaluate(f"() => {BACKGROUND}") == DARK
+    assert frame.locator("html").evaluate(f"() => {BACKGROUND}") == f"rgb{hex_to_rgb(DARK.background)}"
 
 
 def test_autoplay_plays_from_the_beginning_and_respects_reduced_motion(page: Page, site: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from plotly.colors import hex_to_rgb
 from support.browser import executable, visit
 
 from benchmarks._browser import chromium
@@ -18,6 +19,7 @@ from benchmarks._toy_runs import jacobi, ordinary
 from draftscope.cli.main import main
 from draftscope.traces.io import write
 from draftscope.visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
+from draftscope.visualizers.palette import DARK
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +167,7 @@ def test_an_animation_of_two_runs(traces: list[str], tmp_path: Path, capsys: pyt
     assert capsys.readouterr() == ("", "")  # Progress is for terminals.
     with Image.open(target) as image:
         assert (image.width, image.n_frames) == (480, 4)
-        assert image.convert("RGB").getpixel((1, 1)) == (0x16, 0x17, 0x1A)
+        assert image.convert("RGB").getpixel((1, 1)) == hex_to_rgb(DARK.background)
 
 
 @pytest.mark.parametrize(("name", "data"), [("frontier", "no"), ("speed-up", "{}"), ("frontier", None)])

@@ -17,7 +17,7 @@ from draftscope.traces.files import ROOT
 
 RUNNER = CliRunner()
 TABLE = {
-    *("list", "run", "check", "view", "figure", "export", "animate", "bench", "certify", "diff", "app"),
+    *("list", "run", "check", "view", "figure", "export", "animate", "site", "bench", "certify", "diff", "app"),
     *("model download", "model memory", "model convert", "model calibrate-graph"),
     *("hardware calibrate", "hardware predict", "experiment run", "dev record", "dev clip-cards"),
     *("trace validate", "trace show", "trace schema", "trace perfetto"),
