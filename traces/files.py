@@ -11,8 +11,28 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
 
+from draftscope.traces.version import __version__
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 """Folder of the checkout, which draftscope/traces links to; the folder `draftscope` where pip installed it."""
+ASSETS_VARIABLE: Final = "DRAFTSCOPE_ASSETS"
+
+
+def cache_dir() -> Path:
+    """Return the cache folder of downloaded and derived files: $DRAFTSCOPE_CACHE or ~/.cache/draftscope."""
+    return Path(os.environ.get("DRAFTSCOPE_CACHE") or Path.home() / ".cache" / "draftscope")
+
+
+def _assets() -> Path:
+    if named := os.environ.get(ASSETS_VARIABLE):
+        return Path(named)
+    shipped = ROOT / "assets"
+    return shipped if shipped.is_dir() else cache_dir() / "assets" / __version__
+
+
+ASSETS: Final = _assets()
+"""Folder of weights, recordings, draft graphs and problems: of the checkout or, for an installed package, in the cache,
+where `draftscope app` puts them."""
 STANDARD: Final = "-"
 """File name of standard input or output."""
 

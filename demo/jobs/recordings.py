@@ -22,11 +22,11 @@ from draftscope.engines.models.bundled import tally
 from draftscope.engines.runtime.driver import Run
 from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.traces import TraceError, read, write
-from draftscope.traces.files import ROOT
+from draftscope.traces.files import ASSETS
 from draftscope.traces.labels import is_baseline, method_name
 from draftscope.traces.schema import Trace
 
-FOLDER: Final = ROOT / "assets" / "traces"
+FOLDER: Final = ASSETS / "traces"
 LIST: Final = "gallery.json"
 _PROMPT_CHARACTERS: Final = 60
 _PROBLEMS: Final = FOLDER.parent / "problems.json"

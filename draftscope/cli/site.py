@@ -7,9 +7,9 @@ from typer import Argument, Option
 
 from draftscope.cli.errors import DONE, CommandError
 from draftscope.cli.streams import read_trace, report_unwritable
-from draftscope.traces.files import ROOT
+from draftscope.traces.files import ASSETS
 
-_SHIPPED: Final = ROOT / "assets" / "traces"
+_SHIPPED: Final = ASSETS / "traces"
 
 
 def site(

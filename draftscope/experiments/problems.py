@@ -11,9 +11,9 @@ from typing import Final
 from draftscope.engines.models.bundled.tally import held_out_stories, read
 from draftscope.engines.settings import ConfigError
 from draftscope.experiments.definition import ProblemSet
-from draftscope.traces.files import ROOT
+from draftscope.traces.files import ASSETS
 
-PATH: Final = ROOT / "assets" / "problems.json"
+PATH: Final = ASSETS / "problems.json"
 _MARK: Final = "####"
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 """A number as people write it: with a sign, commas between thousands and decimals, or without."""

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ from draftscope.traces.files import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = ("analysis", "demo", "draftscope", "engines", "traces", "visualizers")
+WITH_THEM = ("docs/methods/", "benchmarks/results/", "assets/problems.json")
+"""What the build reads, too; of the assets one file, as all are 130 MB."""
 
 
 @pytest.mark.parametrize("model", ["studio-image", "patch-target", "text-draft"])
@@ -51,7 +54,7 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     source = tmp_path / "source"
     for name in listed.stdout.splitlines():
-        if name.startswith(PACKAGES) or "/" not in name:
+        if name.startswith((*PACKAGES, *WITH_THEM)) or "/" not in name:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, source / name, follow_symlinks=False)
     target = tmp_path / "installed"
@@ -72,6 +75,11 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     assert (tmp_path / "run.html").stat().st_size > 1_000_000
     assert {path.name for path in target.iterdir() if path.suffix != ".dist-info"} <= {"bin", "draftscope"}
     assert {"engines", "traces", "demo"} <= {path.name for path in (target / "draftscope").iterdir()}
+    shown = ("app.py", "docs/methods/scd.md", "benchmarks/results", "demo/jobs/tour.toml")
+    assert all((target / "draftscope" / name).exists() for name in shown)
+    problems = (ROOT / "assets" / "problems.json").read_bytes()
+    hashes = json.loads((target / "draftscope" / "engines" / "assets.json").read_text())
+    assert hashes == {"problems.json": [len(problems), sha256(problems).hexdigest()]}
     for name in ("traces", "engines", "visualizers"):  # such as the packages of these names on PyPI
         (tmp_path / "others" / name).mkdir(parents=True)
         (tmp_path / "others" / name / "__init__.py").write_text(f"raise ImportError({name!r})\n", encoding="utf-8")

@@ -6,12 +6,12 @@ from typing import Any, Final
 from draftscope.analysis.shipped_results import FOLDER as RESULTS
 from draftscope.analysis.shipped_results import read_result
 from draftscope.traces import read
-from draftscope.traces.files import ROOT
+from draftscope.traces.files import ASSETS
 from draftscope.traces.replay import canvas_size, canvas_states, position_updates, replay_steps
 from draftscope.traces.schema import Fate, Step, Token, Trace
 from draftscope.traces.words import canvas_texts
 
-TRACES: Final = ROOT / "assets" / "traces"
+TRACES: Final = ASSETS / "traces"
 _PLACES: Final = (53, 17, 50)
 """Positions of the recorded story at which a draft was rejected."""
 _WORDS: Final = 4

@@ -23,7 +23,7 @@ from draftscope.engines.models.image_rendering import ImageLimits
 from draftscope.engines.models.torch_model import hidden_states
 from draftscope.engines.models.transformers_api import Cache
 from draftscope.engines.settings import ConfigError
-from draftscope.traces.files import ROOT
+from draftscope.traces.files import ASSETS
 from draftscope.traces.schema import ModelCard
 
 FRAMES: Final = 9
@@ -66,7 +66,7 @@ class VideoTransformer(nn.Module):
 
 
 ID: Final = "studio-video"
-CLIPS: Final = ROOT / "assets" / "clips" / "video.safetensors"
+CLIPS: Final = ASSETS / "clips" / "video.safetensors"
 MAX_PICTURES: Final = 64
 """Pictures of the canvas that a trace of a run holds, spread evenly over its passes."""
 MOTIONS: Final = ("crossing", "strolling", "hopping", "passed by", "rising", "sinking", "bobbing")
