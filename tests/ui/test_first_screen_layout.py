@@ -69,7 +69,7 @@ def moments(page: Page) -> Iterator[tuple[str, float]]:
             yield kind, now
 
 
-@pytest.mark.parametrize("page", [(390, 844), (1280, 720), (1440, 900)], indirect=True, ids=str)
+@pytest.mark.parametrize("page", [(390, 844), (1280, 720)], indirect=True, ids=str)
 def test_stage_and_controls_end_above_the_fold_where_few_words_stand(page: Page) -> None:
     screen = page.viewport_size
     for kind, now in moments(page):
@@ -104,7 +104,7 @@ def test_the_stage_plays_at_sixty_frames_a_second(browser: Browser, shipped_serv
         assert page.evaluate("draftscopePlayers.viewer.playing && draftscopePlayers.viewer.stage.shown")
 
 
-@pytest.mark.parametrize("page", [(1440, 900), (1280, 720), (390, 844)], indirect=True, ids=["1440", "1280", "390"])
+@pytest.mark.parametrize("page", [(1280, 720), (390, 844)], indirect=True, ids=["1280", "390"])
 def test_what_is_wrong_with_a_run_is_told_in_sight(page: Page) -> None:
     page.locator("#prompt textarea").fill("")
     page.locator("#run").click()

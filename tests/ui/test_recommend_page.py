@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 import pytest
 from playwright.sync_api import Browser, expect
-from support.browser import accessible, visit
+from support.browser import visit
 
 from draftscope.analysis.hardware import DEVICES, SIZES
 from draftscope.analysis.shipped_results import FOLDER
@@ -353,7 +353,6 @@ def test_a_device_is_chosen_by_its_curve(browser: Browser, server: str) -> None:
         expect(curves.get_by_role("radio", name="RTX 3090")).to_be_focused()
         expect(page.locator("#calculator-plot .gtitle-subtitle")).to_contain_text("RTX 3090")
         page.wait_for_function("/plan.device=RTX(_|[+]|%20)3090/.test(location.hash)")
-        accessible(page)
 
 
 def test_another_draft_length_takes_half_a_million_calls(panel: CalculatorPanel) -> None:

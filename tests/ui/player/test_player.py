@@ -211,7 +211,7 @@ def test_the_clock_of_every_network_device_and_engine_is_what_python_computes(pa
         assert page.evaluate(_COMPUTED) == pytest.approx([*ends], rel=1e-9), on
 
 
-@pytest.mark.parametrize("name", ["continuous-patch", "cspd-patch", "cspd-patch-last", "cspd-patch-release"])
+@pytest.mark.parametrize("name", ["cspd-patch", "cspd-patch-release"])
 def test_the_clock_of_other_hardware_counts_the_steps_of_a_diffusion_head_as_python_does(page: Page, name: str) -> None:
     trace = read(TRACES / f"{name}.json.gz")
     show(page, trace)

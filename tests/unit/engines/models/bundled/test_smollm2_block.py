@@ -32,25 +32,25 @@ def decode(method: str, model: Any, prompts: list[str], **values: Any) -> list[t
 @needs_smollm2
 @pytest.mark.slow
 def test_greedy_texts_are_those_of_smollm2() -> None:
-    """Over 20 prompts; at most one differs, as packed products of other widths round ties differently."""
-    base, model, length = load_model("smollm2"), load_model("smollm2-block"), 16
-    wanted = decode("ar", base, PROMPTS, length=length, top_k=1)
+    """Over 10 prompts; at most one differs, as packed products of other widths round ties differently."""
+    base, model, length, prompts = load_model("smollm2"), load_model("smollm2-block"), 16, PROMPTS[::2]
+    wanted = decode("ar", base, prompts, length=length, top_k=1)
     for method, values in (
         ("s2d2", {"block": "1"}),
         ("s2d2", {"block": "8", "router": "always"}),
         ("self-spec", {"gamma": 2}),
     ):
-        texts = decode(method, model, PROMPTS, length=length, **values)
+        texts = decode(method, model, prompts, length=length, **values)
         same = sum(text == other for text, other in zip(texts, wanted, strict=True))
-        assert same >= len(PROMPTS) - 1, (method, values, same)
+        assert same >= len(prompts) - 1, (method, values, same)
 
 
 @needs_smollm2
 @pytest.mark.slow
 def test_sampled_texts_follow_the_distribution_of_smollm2() -> None:
-    """The first two tokens of 500 texts, the second of which is drafted at a mask."""
+    """The first two tokens of 300 texts, the second of which is drafted at a mask."""
     model: Any = load_model("smollm2-block")
-    count, prompt, sampling = 500, "Name a colour.", {"temperature": 1.0, "top_k": 4}
+    count, prompt, sampling = 300, "Name a colour.", {"temperature": 1.0, "top_k": 4}
     verified = {"block": "4", "router": "always", "verdict": "ratio"}
     config = METHODS["s2d2"].config(mode="sample", length=2, **sampling, **verified)
     found: Counter[tuple[int, ...]] = Counter()
