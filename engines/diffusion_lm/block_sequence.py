@@ -167,6 +167,13 @@ class BlockSequence:
         return (self._first - self._origin) // self.size
 
     @property
+    def progress(self) -> float:
+        """Share of the sub-block that this run has decoded."""
+        positions = self.sub_block_positions
+        num_tokens: int = positions.stop - max(positions.start, self.prompt_length)
+        return (num_tokens - len(self.open)) / self._part
+
+    @property
     def sub_block_positions(self) -> slice:
         """The positions of the sub-block under way: the first one with an open position."""
         inside = next(iter(self._masked), self._first) - self._first

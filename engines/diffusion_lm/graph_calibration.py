@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from draftscope.analysis.prediction import rank_sequences
 from draftscope.engines.diffusion_lm.block_sequence import TextTask
-from draftscope.engines.diffusion_lm.draft_graphs import Graph
+from draftscope.engines.diffusion_lm.draft_graphs import Graph, chain, dag
 from draftscope.engines.paths import ASSETS
 from draftscope.engines.settings import ConfigError
 from draftscope.traces.files import read_bytes, write_atomic
@@ -72,6 +72,13 @@ def best_graph(sequences: Sequences, depth: int, rows: int) -> Graph:
 def _reached(ranks: tuple[int, ...], nodes: Set[tuple[int, ...]]) -> int:
     """How many of the ranks, one after the other, lead from set to set."""
     return next((n for n in range(len(ranks)) if tuple(sorted(ranks[: n + 1])) not in nodes), len(ranks))
+
+
+def draft_graph(task: TextTask, kind: str, policy: tuple[str, float, int], depth: int, rows: int) -> Graph:
+    """Return the draft graph "chain", "dag" or "calibrated" of a depth; raises ConfigError as `calibrated` does."""
+    if kind == "calibrated" and depth:
+        return calibrated(task, policy, depth, rows)
+    return chain(depth) if kind == "chain" else dag(depth)
 
 
 def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows: int) -> Graph:

@@ -131,6 +131,11 @@ def margin(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
     return best[:, 0] - best[:, 1]
 
 
+def spread(probs: Float[Tensor, "m V"]) -> dict[str, Float[Tensor, " m"]]:
+    """Return margins and shares of entropy by the names that traces have for them."""
+    return {"margin": margin(probs), "entropy_share": entropy_share(probs)}
+
+
 def estimates(
     probs: Float[Tensor, "m V"],
     confidence: Float[Tensor, " m"],

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from draftscope.engines.diffusion_lm import masks
 from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, PassLayout
-from draftscope.engines.diffusion_lm.routing import RouterSettings
+from draftscope.engines.diffusion_lm.routing import Route, RouterSettings
 from draftscope.engines.settings import SettingInfo
 
 
@@ -33,6 +33,21 @@ class SpanSettings(RouterSettings):
             "Verifier input", "A verification is fed up to the last draft (minimal) or the whole block (full)."
         ),
     ] = "minimal"
+
+
+@dataclass(frozen=True, slots=True)
+class FilledSpan:
+    """Drafts of a pass for the verification: the positions still open, of which the first L are the span."""
+
+    span: Int[Tensor, " L"]
+    """On the CPU."""
+    filled: Int[Tensor, " T"]
+    """The row with the drafts in it, on the CPU."""
+    position: Int[Tensor, " m"]
+    token: Int[Tensor, " m"]
+    confidence: Float[Tensor, " m"]
+    probs: Float[Tensor, "m V"]
+    route: Route
 
 
 def drafting(row: BlockSequence, settings: SpanSettings) -> Tensor | None:

@@ -13,8 +13,8 @@ from torch.nn.functional import pad
 from draftscope.engines.diffusion_lm import draft_rows as branches
 from draftscope.engines.diffusion_lm import unmasking
 from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, Size, TextTask
-from draftscope.engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag
-from draftscope.engines.diffusion_lm.graph_calibration import calibrated
+from draftscope.engines.diffusion_lm.draft_graphs import ROOT, accept_nodes, chain
+from draftscope.engines.diffusion_lm.graph_calibration import draft_graph
 from draftscope.engines.methods.method import POLICY, Reference
 from draftscope.engines.protocol import UNUSED_ENTRY, Decision, Decoder, SubDecoder, as_ints, as_probs
 from draftscope.engines.sampling.random_source import RandomSource
@@ -112,7 +112,7 @@ def reference(config: Config) -> Reference:
 
 def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Reveal, draft, verify, until the text ends; raises ValueError for a graph that is missing or too large."""
-    graph = graph_of(task, config)
+    graph = draft_graph(task, config.graph, (config.policy, config.tau, config.size), config.depth, config.rows)
     branches.check_size(task, config.size, graph)
     row, left = BlockSequence(task, config.size), None
     num_accepted, judged, tokens, time = 4, 5, 0, 0.0  # of the run so far, as if four of five drafts had held before it
@@ -133,13 +133,6 @@ def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
         if rows.drafts is not None and config.loop == "literal":
             left = None
     return row.tokens[row.prompt_length :]
-
-
-def graph_of(task: TextTask, config: Config) -> Graph:
-    """The draft graph of the settings."""
-    if config.graph == "calibrated" and config.depth:
-        return calibrated(task, (config.policy, config.tau, config.size), config.depth, config.rows)
-    return chain(config.depth) if config.graph == "chain" else dag(config.depth)
 
 
 def _step(

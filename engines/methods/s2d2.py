@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from draftscope.engines.diffusion_lm import routing, s2d2_layouts, unmasking
+from draftscope.engines.diffusion_lm import routing, unmasking
 from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, TextTask, sample_open_positions
+from draftscope.engines.diffusion_lm.s2d2_layouts import FilledSpan, SpanSettings, drafting, judging
 from draftscope.engines.diffusion_lm.token_editing import edit_until_stable, fates, propose_edits
 from draftscope.engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, Decoder, SubDecoder, as_ints, as_probs
 from draftscope.engines.sampling.random_source import DrawKey, RandomSource
@@ -24,7 +24,7 @@ from draftscope.traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(s2d2_layouts.SpanSettings):
+class Config(SpanSettings):
     """Settings of S2D2."""
 
     verdict: Annotated[
@@ -48,15 +48,9 @@ class Config(s2d2_layouts.SpanSettings):
 
 
 _SDAR: Final = {"mode": "sample", "verdict": "ratio", "threshold": 0.85}
-_FAST: Final = {"mode": "greedy", "verdict": "ratio", "threshold": 0.9, "block": "32", "ar_cache": False}
-_LLADA: Final = {
-    "mode": "greedy",
-    "verdict": "ratio",
-    "block": "32",
-    "router": "score",
-    "verification_cost": 4.0,
-    "ar_cache": False,
-}
+_GREEDY: Final = {"mode": "greedy", "verdict": "ratio", "block": "32", "ar_cache": False}
+_FAST: Final = {**_GREEDY, "threshold": 0.9}
+_LLADA: Final = {**_GREEDY, "router": "score", "verification_cost": 4.0}
 _SWITCH: Final = {"router": "hysteresis", "scoring": "dynamic"}
 PRESETS: Final[dict[str, dict[str, object]]] = {
     "SDAR-1.7B A": {**_SDAR, "block": "4", "router": "span", "span_threshold": 2, "ar_cache": False},
@@ -92,21 +86,6 @@ def deviation(config: Config) -> str:
     return unmasking.deviation_text(reasons)
 
 
-@dataclass(frozen=True, slots=True)
-class FilledSpan:
-    """Drafts of a pass for the verification: the positions still open, of which the first L are the span."""
-
-    span: Int[Tensor, " L"]
-    """On the CPU."""
-    filled: Int[Tensor, " T"]
-    """The row with the drafts in it, on the CPU."""
-    position: Int[Tensor, " m"]
-    token: Int[Tensor, " m"]
-    confidence: Float[Tensor, " m"]
-    probs: Float[Tensor, "m V"]
-    route: routing.Route
-
-
 def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Draft, and verify if the router decides so.
 
@@ -114,9 +93,7 @@ def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
         ConfigError: If the model is bidirectional.
     """
     if task.full:
-        raise ConfigError(
-            "model: s2d2 verifies token by token, and this model looks at the whole text; use method blockwise."
-        )
+        raise ConfigError("model: s2d2 verifies token by token, and this model looks at the whole text; use blockwise.")
     row = BlockSequence(task, config.size, causal=config.ar_cache, part=config.part, carry=config.reuse_store_pass)
     memory = routing.initial_state(config, row.task.device)
     iteration, block, num_steps = 0, row.block, 0
@@ -146,17 +123,13 @@ def _draft(
     position, span, number = row.open, row.span, row.number
     written = row.written if config.edit_threshold < 1 else position[:0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
-    all_probs = as_probs((yield row.request_open_positions(seen=s2d2_layouts.drafting(row, config), read=both)))
+    all_probs = as_probs((yield row.request_open_positions(seen=drafting(row, config), read=both)))
     probs, positions, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
     token, confidence = sample_open_positions(probs, position, iteration, rng, config.mode)
     _, uniform = rng.accept(torch.ones_like(confidence), DrawKey("estimate", iteration, positions[:count]))
     inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
-    progress = (
-        row.sub_block_positions.stop - max(row.sub_block_positions.start, row.prompt_length) - count
-    ) / config.part
-    route = routing.route(
-        config, routing.RouterInput(probs[inside], confidence[inside], uniform[inside], sure, progress), memory
-    )
+    read = routing.RouterInput(probs[inside], confidence[inside], uniform[inside], sure, row.progress)
+    route = routing.route(config, read, memory)
 
     carried = to_device(carried, probs.device)
     ruled = unmasking.dynamic(confidence, config.threshold, min_count) & ~route.verify & ~carried
@@ -170,8 +143,7 @@ def _draft(
         probs=all_probs,
         deferred_fields=lambda: {
             "fate": torch.cat([unmasking.fates(chosen, ruled & (confidence <= config.threshold)), fates(edited)]),
-            "measures": {"confidence": confidence, "margin": routing.margin(probs)}
-            | {"entropy_share": routing.entropy_share(probs)}
+            "measures": {"confidence": confidence, **routing.spread(probs)}
             | {"estimate": torch.cat([uniform[:first] + torch.nan, route.estimate()])},
             "step_measures": {"block": number, "open": count, "committed": chosen.sum(), **route.signals()},
         },
@@ -191,7 +163,7 @@ def _verify(
 ) -> SubDecoder[Tensor]:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
-    p = as_probs((yield row.request_layout(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
+    p = as_probs((yield row.request_layout(judging(row, drafts.span, drafts.filled, config), "verify")))
     q, names = drafts.probs[:count], DrawKey("verify", iteration, drafts.position[:count])
     verdict = verify_in_order(x[:count], (q, p), config.verdict, rng, names, config.tempering)
 

@@ -6,20 +6,17 @@ over [D | M], the drafted tokens and a mask copy of each, under a temporal mask;
 
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal
 
 import torch
-from torch import Tensor
 
-from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, BlockSettings, PassLayout, Size, TextTask
+from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, BlockSettings, Size, TextTask
+from draftscope.engines.diffusion_lm.simsd_drafting import Chosen, Pick, choose_surest, draft_pass
 from draftscope.engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
 from draftscope.engines.methods.method import DRAFT_ORDER, Reference
 from draftscope.engines.protocol import (
-    FATE_CODES,
-    UNUSED_ENTRY,
     Decision,
     Decoder,
-    ForwardRequest,
     SubDecoder,
     as_ints,
     as_probs,
@@ -28,7 +25,6 @@ from draftscope.engines.sampling.random_source import DrawKey, RandomSource
 from draftscope.engines.sampling.verification import divergences, fates, verify_in_order
 from draftscope.engines.settings import ConfigError, SettingInfo
 from draftscope.engines.transfer import to_device
-from draftscope.traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,22 +118,6 @@ def reference(config: Config) -> Reference:
     return DRAFT_ORDER if in_order and deviation(config) == ANY_ORDER else ""
 
 
-Chosen: TypeAlias = tuple[int, int, Tensor]
-"""A position, the token put there, and the distribution [V] that it comes from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """How pass `number` puts tokens: as drafts of its round from `order` on, or one that is final, with None."""
-
-    config: Config
-    rng: RandomSource
-    number: int
-    order: int | None = None
-    max_count: int = 1
-    """How many positions may share the pass: the surest one, and others that reach `draft_threshold`."""
-
-
 def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
     """Draft and verify until the text is complete."""
     if task.full:
@@ -146,73 +126,27 @@ def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
         setting = "verifier: '2L'" if config.verifier == "2L" else "rope_copy: false"
         raise ConfigError(f"{setting} is for models whose tokens are read in place; set verifier=exact.")
     row, passes = BlockSequence(task, config.size, carry=False), count()
-    block, width = None, 0
+    block, width, greedy = None, 0, config.mode == "greedy"
     while not row.ended:
         if row.block != block:
             block, width = row.block, min(config.gamma or config.size, len(row.open))
         gamma = min(width, len(row.open))
         if gamma < width and config.rest == "fallback":
-            request, pick = row.request_open_positions("fallback", "target"), Pick(config, rng, next(passes))
-            ((chosen_position, token, _),) = yield from _choose(row, request, row.open, pick)
+            request = row.request_open_positions("fallback", "target")
+            pick = Pick(rng, next(passes), config.draft_threshold, greedy)
+            ((chosen_position, token, _),) = yield from choose_surest(row, request, row.open, pick)
             row.fill([chosen_position], [token])
             continue
         ids = row.tokens.clone()
         drafts: list[Chosen] = []
         while (num_drafts := len(drafts)) < gamma and len(open_ := row.before_end(ids)):
-            pick = Pick(config, rng, next(passes), num_drafts, gamma - num_drafts if config.draft_threshold < 1 else 1)
-            drafts += yield from _draft(row, ids, open_, pick)
+            max_count = gamma - num_drafts if config.draft_threshold < 1 else 1
+            pick = Pick(rng, next(passes), config.draft_threshold, greedy, num_drafts, max_count)
+            drafts += yield from draft_pass(row, ids, open_, pick)
         position, tokens, q = zip(*drafts, strict=True)
         judged = Drafts(torch.tensor(position), torch.tensor(tokens), torch.stack(q))
         yield from _verify(row, judged, config, rng, next(passes))
     return row.tokens[row.prompt_length :]
-
-
-def _draft(row: BlockSequence, ids: Tensor, open_: Tensor, pick: Pick) -> SubDecoder[list[Chosen]]:
-    """One pass of the drafter over the block as `ids` has it; the surest of the open positions take tokens.
-
-    Positions are chosen by their distributions, not by the tokens drawn there: a choice that favours likely draws would
-    make the token's distribution another than q.
-    """
-    position, read = torch.arange(row.block.start, row.block.stop), open_ - (row.block.start + row.task.shift)
-    tokens = ids[None, row.block].clone()
-    layout = PassLayout(tokens=tokens, position=position, read=read, seen=None, drafted=len(position))
-    drafts = yield from _choose(row, row.request_layout(layout, "small_draft", "draft"), open_, pick)
-    for draft_position, token, _ in drafts:
-        ids[draft_position] = token
-    return drafts
-
-
-def _choose(row: BlockSequence, request: ForwardRequest, position: Tensor, pick: Pick) -> SubDecoder[list[Chosen]]:
-    """Ask, and put tokens at the positions whose distributions are surest, the surest first.
-
-    Before all comes a position that only the first pass after the block before predicts.
-    """
-    probs = as_probs((yield request))
-    carried, best = to_device(row.carried(position), probs.device), probs.max(-1).values
-    position, rank = to_device(position, probs.device), best.masked_fill(carried, torch.inf)
-    surest = (
-        rank.argmax()[None] if pick.max_count == 1 else rank.argsort(descending=True, stable=True)[: pick.max_count]
-    )
-    here, probs, count = position[surest], probs[surest], len(surest)
-    accepted = best[surest] >= pick.config.draft_threshold
-    accepted[0] = True
-    draw, greedy = DrawKey("draft", pick.number, here), pick.config.mode == "greedy"
-    token = probs.argmax(-1) if greedy else pick.rng.categorical(probs, draw, where=accepted)
-    fate = FATE_CODES[Fate.FALLBACK if pick.order is None else Fate.DRAFTED]
-    answer = yield Decision(
-        here - row.prompt_length,
-        token,
-        readback=torch.cat([accepted.sum()[None], here, token]),
-        probs=probs,
-        step_measures={"block": row.number, "open": len(position), "committed": float(pick.order is None)},
-        deferred_fields=lambda: {
-            "fate": torch.where(accepted, fate, UNUSED_ENTRY),
-            "measures": {"confidence": probs.gather(1, token[:, None]).squeeze(1)}
-            | ({} if pick.order is None else {"order": pick.order + torch.ones_like(best[:count]).cumsum(0) - 1}),
-        },
-    )
-    max_index, *chosen = as_ints(answer)
-    return list(zip(chosen[:max_index], chosen[count:], probs, strict=False))
 
 
 def _verify(row: BlockSequence, drafts: Drafts, config: Config, rng: RandomSource, number: int) -> SubDecoder[None]:

@@ -12,10 +12,8 @@ model, a layer that reads the target's hidden states (EAGLE-3, arXiv 2503.01840)
 in which the longest repeated suffix is found and continued (prompt lookup; its drafts are certain, q_i is 1 at x_i).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Annotated, Literal
 
 import torch
@@ -23,20 +21,18 @@ from torch import Tensor
 
 from draftscope.engines.ar.end_of_sequence import keep_final_fates, truncate_at_eos
 from draftscope.engines.ar.probs_request import ProbsRequest
+from draftscope.engines.ar.prompt_lookup import LONGEST_MATCH, copied_drafts, look_up
 from draftscope.engines.protocol import FATE_CODES, Decision, Decoder, SubDecoder, Task, as_ints, as_probs
 from draftscope.engines.sampling.coupling import sample_residual, verify_drafts
 from draftscope.engines.sampling.distributions import GuidedSampling
 from draftscope.engines.sampling.random_source import DrawKey, RandomSource
 from draftscope.engines.sampling.verification import fates_with_bonus
 from draftscope.engines.settings import ConfigError, SettingInfo
-from draftscope.engines.transfer import to_device
 from draftscope.traces.schema import Fate
 
 MAX_DRAFTS = 64
 EAGLE_DRAFTERS = ("eagle", "lookup-eagle")
 """Settings of `drafter` by which the target's hidden states are read."""
-_LONGEST_MATCH = 3
-"""Tokens of the end of the text that a lookup tries to find again, at most."""
 _SHORTEST_MATCH = {"lookup": 1, "lookup-eagle": 2}
 """Minimum length of a match, by drafter; other drafters look nothing up."""
 
@@ -93,7 +89,7 @@ def _decode(task: Task, config: Config, rng: RandomSource) -> Decoder:
     context, num_cached, min_match = (
         list(task.prompt_ids),
         (0, 0),
-        _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1),
+        _SHORTEST_MATCH.get(config.drafter, LONGEST_MATCH + 1),
     )
     copied_to = len(context)
     longest = config.lookup_gamma if config.drafter == "lookup-eagle" and config.gamma else config.gamma
@@ -104,13 +100,13 @@ def _decode(task: Task, config: Config, rng: RandomSource) -> Decoder:
         max_drafts = task.length - n - 1
         if config.drafter in EAGLE_DRAFTERS and not iteration:
             max_drafts = 0  # the target has yet to read the prompt
-        found = _look_up(context, copied_to, min_match)
+        found = look_up(context, copied_to, min_match)
         copied = context[found : found + min(lengths["lookup"], max_drafts)]
         source = "lookup" if copied or config.drafter == "lookup" else "draft"
         if source == "draft":
             x, q = yield from _draft(task, done, min(lengths["draft"], max_drafts), num_cached[1], rng)
         else:
-            x, q = _certain(copied, task)
+            x, q = copied_drafts(copied, task)
         W = len(x)
 
         # Verify all drafts in one pass. There is no draft after them, so q is 0.
@@ -176,30 +172,3 @@ def _draft(
 
 def _details(task: Task, after: Tensor, r: Tensor, W: int) -> dict[str, Tensor]:
     return {"fate": keep_final_fates(truncate_at_eos(task, after, r + 1)[0], fates_with_bonus(r, W))}
-
-
-def _look_up(context: Sequence[int], copied_to: int, min_match: int) -> int:
-    """Return where to copy drafts from: the index after an earlier occurrence of the text's last tokens.
-
-    The longest match of at least `min_match` tokens wins; of equally long ones the first at or after `copied_to`, where
-    the last copy ended, or else the last one. Without a match, the length of the text.
-
-    Example:
-        >>> _look_up([3, 1, 2, 0, 3, 1, 2], copied_to=7, min_match=1)  # continues after the earlier [3, 1, 2]
-        3
-    """
-    here = len(context)
-    for length in range(min(_LONGEST_MATCH, here - 1), min_match - 1, -1):
-        end = context[-length:]
-        candidates = chain(range(max(copied_to, length), here), range(min(copied_to, here) - 1, length - 1, -1))
-        match_end = next((i for i in candidates if context[i - length : i] == end), None)
-        if match_end is not None:
-            return match_end
-    return here
-
-
-def _certain(tokens: Sequence[int], task: Task) -> tuple[Tensor, Tensor]:
-    """Return copied drafts x [W], and their distributions q [W + 1, V]: 1 at the draft, and zeros after the last."""
-    x = to_device(torch.tensor(tokens, dtype=torch.long), task.device)
-    q = torch.zeros(len(x) + 1, task.vocab_size, dtype=torch.float64, device=task.device)
-    return x, q.scatter_(1, x[:, None], 1.0)

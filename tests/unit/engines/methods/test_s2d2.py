@@ -293,5 +293,5 @@ def test_a_trace_reads_back_and_counts_its_passes(name: str) -> None:
 
 
 def test_bidirectional_models_are_refused_before_any_work() -> None:
-    with pytest.raises(ValueError, match="this model looks at the whole text; use method blockwise"):
+    with pytest.raises(ValueError, match="this model looks at the whole text; use blockwise"):
         Run(job(model=tiny_diffusion_lm("full")))

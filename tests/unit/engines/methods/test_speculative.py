@@ -115,18 +115,6 @@ def test_own_drafts_are_all_accepted_and_without_drafts_it_is_ordinary_decoding(
     assert windows[:4] == [1, 3, 5, 7]
 
 
-def test_lookup_repeats_what_followed_before() -> None:
-    look_up = speculative._look_up
-    assert look_up([3, 1, 2, 0, 3, 1, 2], 7, 1) == 3
-    assert look_up([0, 1, 2, 3], 4, 1) == 4
-    assert look_up([0], 1, 1) == 1
-    assert look_up([1, 2, 0, 1, 2], 5, 3) == 5
-    assert look_up([3, 1, 2, 0, 3, 1, 2], 7, 4) == 7
-    assert [look_up([1, 0, 1, 2, 1, 3, 1], copied_to, 1) for copied_to in (0, 2, 5, 6, 7)] == [1, 3, 5, 5, 5]
-    x, q = speculative._certain([0, 3, 1], Table(2, 4, seed=0).task)
-    assert torch.equal(q[:-1], torch.eye(4, dtype=torch.float64)[x]) and not q[-1].any() and x.tolist() == [0, 3, 1]
-
-
 def text_job(method: str, shift: bool = False, **values: object) -> Job:
     config = make_config(METHODS[method].config, {"length": 16, **values})
     target, small = (tiny_diffusion_lm("shift" if shift else "block", seed) for seed in (0, 1))
