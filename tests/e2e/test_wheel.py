@@ -25,7 +25,7 @@ from draftscope.traces.files import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = ("analysis", "demo", "draftscope", "engines", "traces", "visualizers")
 WITH_THEM = ("docs/methods/", "benchmarks/results/", "assets/problems.json")
-"""What the build reads, too; of the assets one file, as all are 130 MB."""
+"""Further files that the build reads; of the assets one, as all are 130 MB."""
 
 
 @pytest.mark.parametrize("model", ["studio-image", "patch-target", "text-draft"])
