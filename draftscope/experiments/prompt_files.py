@@ -12,10 +12,15 @@ from draftscope.engines.settings import ConfigError, format_value
 
 PromptEntry: TypeAlias = "str | Sequence[Any] | Mapping[str, Any] | BenchPrompt"
 """A prompt as it is given: a text, the questions of a conversation, its turns, or an object of a file."""
-_FIELDS: Final = ("messages", "conversations", "turns", "prompt", "question")
+_FIELDS: Final = (
+    "messages", "conversations", "conversation", "turns", "prompt", "question", "instruction", "text",
+)  # fmt: skip
 """Fields that hold a prompt, the first that an object has."""
+_TURNS: Final = ("messages", "conversations", "conversation")
 _ROLES: Final = {"human": "user", "gpt": "assistant"}
 """Roles of ShareGPT that have another name in chat templates."""
+_FURTHER: Final = ("input", "context")
+"""Fields that go on with an `instruction`."""
 _REMEDY: Final = "give a text as 'prompt' or 'question', texts as 'turns', or turns as 'messages' or 'conversations'"
 _MAX_FIELDS: Final = 8
 """Fields named in a message."""
@@ -37,9 +42,10 @@ def read_prompts(path: str | os.PathLike[str]) -> list[BenchPrompt]:
     """Return the prompts of a file.
 
     A file has JSON lines or one JSON array, in UTF-8 with or without a byte order mark. An entry is a text or an object
-    with `prompt` or `question` (a text), `turns` (questions, as MT-Bench and Spec-Bench have them), `messages` (as chat
-    templates take them) or `conversations` (as ShareGPT has them). Of `messages` and `conversations` the last turn that
-    is not an answer is decoded, after the turns before it. `category` groups results.
+    with `prompt`, `question`, `text` or `instruction` (a text; an instruction goes on with `input` or `context`),
+    `turns` (questions, as MT-Bench and Spec-Bench have them), `messages` (as chat templates take them), or
+    `conversations` or `conversation` (as ShareGPT and LMSYS have them). Of these turns the last that is not an answer
+    is decoded, after the turns before it. `category` groups results.
 
     Raises:
         ConfigError: If the file is missing, or for the first entry without a prompt; the message has the line, and the
@@ -86,10 +92,16 @@ def parse_prompt(entry: Any, where: str = "the list") -> BenchPrompt:
     name = next((name for name in _FIELDS if found.get(name) is not None), "")
     category = found.get("category")
     try:
-        questions, messages = _content(name, found.get(name))
+        questions, messages = _content(name, _with_input(found) if name == "instruction" else found.get(name))
     except ValueError as error:
         raise ConfigError(f"prompts: {where} has {_described(entry, name)}{error}; {_REMEDY}.") from None
     return BenchPrompt(questions, messages, str(category) if isinstance(category, str | int) else "")
+
+
+def _with_input(entry: Mapping[str, Any]) -> Any:
+    """An instruction with the text that it is about, as Alpaca and Dolly have them."""
+    parts = [entry["instruction"], *(entry.get(name) for name in _FURTHER)]
+    return "\n\n".join(part for part in parts if part) if all(isinstance(part, str | None) for part in parts) else None
 
 
 def _content(name: str, value: Any) -> tuple[tuple[str, ...], tuple[Turn, ...]]:
@@ -97,13 +109,13 @@ def _content(name: str, value: Any) -> tuple[tuple[str, ...], tuple[Turn, ...]]:
     if isinstance(value, str):
         value = [value]
     items = list(value) if isinstance(value, list | tuple) else []
-    if items and all(isinstance(item, str) for item in items) and name not in ("messages", "conversations"):
+    if items and all(isinstance(item, str) for item in items) and name not in _TURNS:
         if not all(item.strip() for item in items):
             raise ValueError(", and an empty text")
         return tuple(items), ()
     if not items or not all(isinstance(item, Mapping) for item in items):
         raise ValueError
-    if name == "conversations":
+    if name != "messages":
         items = [_from_share_gpt(item) for item in items]
     last = next((i for i in reversed(range(len(items))) if items[i].get("role") != "assistant"), None)
     if last is None:

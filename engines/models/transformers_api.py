@@ -27,6 +27,7 @@ __all__ = [
     "gguf_reader",
     "input_device",
     "is_stateful",
+    "use_default_attention",
 ]
 modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a progress bar regardless of its options
 
@@ -60,6 +61,11 @@ def input_device(network: Any) -> torch.device:
     device: torch.device = network.device
     executes = getattr(getattr(network, "_hf_hook", None), "execution_device", None)
     return device if device.type != "meta" or executes is None else torch.device(executes)
+
+
+def use_default_attention(config: Any) -> None:
+    """Let transformers choose the attention kernel: the one that a config names need not be installed."""
+    config._attn_implementation = None
 
 
 def gguf_reader(file: Path) -> Callable[..., dict[str, Any]]:

@@ -41,7 +41,7 @@ from draftscope.engines.models.sessions.discrete import DiscreteSession
 from draftscope.engines.models.token_texts import decoded_text, token_text
 from draftscope.engines.models.tokenizer_files import encode_template, encode_text, read_chat_tokenizer, special_tokens
 from draftscope.engines.models.torch_model import Networked, count_parameters
-from draftscope.engines.models.transformers_api import input_device
+from draftscope.engines.models.transformers_api import input_device, use_default_attention
 from draftscope.engines.models.vocabularies import check_vocabularies
 from draftscope.engines.protocol import Family, Model, Task
 from draftscope.engines.sampling.distributions import GuidedSampling
@@ -289,6 +289,7 @@ def _class_and_config(source: CheckpointDir) -> tuple[Any, Any]:
     """The class that AutoModelForCausalLM selects for a folder, and its config, as transformers reads it."""
     try:
         config = AutoConfig.from_pretrained(source.folder, local_files_only=True, trust_remote_code=False)
+        use_default_attention(config)
     except Exception as error:  # of many kinds, also of validators
         raise source.unsupported(f"config.json is refused: {error}") from error
     return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config

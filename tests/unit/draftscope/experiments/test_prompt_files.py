@@ -20,6 +20,11 @@ USER = {"role": "user", "content": "hi"}
         ([USER], BenchPrompt((), (USER,))),
         ({"prompt": "hi", "canonical_solution": "x"}, BenchPrompt(("hi",))),
         ({"question": "hi", "answer": "21"}, BenchPrompt(("hi",))),
+        ({"task_id": 2, "text": "hi", "code": "x"}, BenchPrompt(("hi",))),
+        ({"instruction": "hi", "input": "", "output": "x"}, BenchPrompt(("hi",))),
+        ({"instruction": "hi", "input": "it", "output": "x"}, BenchPrompt(("hi\n\nit",))),
+        ({"instruction": "hi", "context": "it", "category": "qa"}, BenchPrompt(("hi\n\nit",), category="qa")),
+        ({"conversation": [USER, {"role": "assistant", "content": "a"}], "model": "x"}, BenchPrompt((), (USER,))),
         ({"turns": ["hi", "and?"], "category": "writing"}, BenchPrompt(("hi", "and?"), category="writing")),
         ({"prompt": [USER]}, BenchPrompt((), (USER,))),
         ({"messages": [USER, {"role": "assistant", "content": "a"}]}, BenchPrompt((), (USER,))),
@@ -83,8 +88,11 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path, content: str) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ('"a"\n{"text": "b", "id": 3}', "line 2 has the fields 'text', 'id'; give a text as 'prompt' or 'question'"),
-        ('[{"prompt": "a"}, {"text": "b"}]', "entry 2 has the fields 'text'; give a text"),
+        (
+            '"a"\n{"content": "b", "id": 3}',
+            "line 2 has the fields 'content', 'id'; give a text as 'prompt' or 'question'",
+        ),
+        ('[{"prompt": "a"}, {"content": "b"}]', "entry 2 has the fields 'content'; give a text"),
         ('{"prompt": 3}', "line 1 has 3 as 'prompt'; give a text"),
         ('{"prompt": " "}', "line 1 has ' ' as 'prompt', and an empty text; give a text"),
         ('{"messages": [{"role": "assistant", "content": "a"}]}', "as 'messages', and no turn to answer; give"),

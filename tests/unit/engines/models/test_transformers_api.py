@@ -44,6 +44,12 @@ def test_a_recurrent_state_is_told_from_a_cache() -> None:
     assert api.is_stateful(mamba) and not api.is_stateful(network())
 
 
+def test_the_attention_kernel_of_a_config_is_left_to_transformers() -> None:
+    config = GPT2Config(attn_implementation="flash_attention_2")
+    api.use_default_attention(config)
+    assert GPT2LMHeadModel(config).config._attn_implementation != "flash_attention_2"
+
+
 def test_the_cache_is_found_by_either_name() -> None:
     cache = DynamicCache()
     for name in ("cache", "past_key_values"):

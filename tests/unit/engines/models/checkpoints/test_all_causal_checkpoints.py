@@ -198,3 +198,10 @@ def test_a_run_that_is_cut_in_a_character_has_the_text_before_it(tmp_path: Path)
     fox = byte_tokenizer()("🦊", add_special_tokens=False).input_ids
     assert [model.render_output([*fox, *fox[:part]]).text for part in range(5)] == ["🦊", "🦊", "🦊", "🦊", "🦊🦊"]
     assert model.answer_text([*fox, *fox[:3]]) == "🦊"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("field", ["attn_implementation", "_attn_implementation"])
+def test_a_config_that_names_an_attention_kernel_is_read_without_it(tmp_path: Path, field: str) -> None:
+    alone = tokens(write(tmp_path / "plain"))
+    assert tokens(write(tmp_path / "named", **{field: "flash_attention_2"})) == alone
