@@ -117,8 +117,8 @@ def is_supported(model: Any) -> bool:
     if type(model) is MistralModel:
         sliding = config.sliding_window is not None
     rotation = config.rope_parameters.get("rope_type", "default")
-    places = {weight.device for weight in model.parameters()}
-    apart = len(places) > 1 or any(place.type == "meta" for place in places)  # these are loaded in every pass
+    devices = {weight.device for weight in model.parameters()}
+    apart = len(devices) > 1 or any(device.type == "meta" for device in devices)  # these are loaded in every pass
     return config.hidden_act == "silu" and rotation in _ROTATIONS and not sliding and not apart
 
 

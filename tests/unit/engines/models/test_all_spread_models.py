@@ -72,11 +72,11 @@ def test_the_command_takes_the_disk_as_its_last_device(tmp_path: Path, monkeypat
 def test_a_model_that_transformers_spread_is_taken_as_an_object(share: str, tmp_path: Path) -> None:
     network = llama(layers=4)
     network.save_pretrained(tmp_path)
-    places = {"model.embed_tokens": "cpu", "model.rotary_emb": "cpu", "model.norm": "disk", "lm_head": "cpu"}
-    places |= {f"model.layers.{at}": "disk" if at % 2 else "cpu" for at in range(4)}
+    device_map = {"model.embed_tokens": "cpu", "model.rotary_emb": "cpu", "model.norm": "disk", "lm_head": "cpu"}
+    device_map |= {f"model.layers.{at}": "disk" if at % 2 else "cpu" for at in range(4)}
     options: dict[str, Any] = {"dtype": torch.float32, "offload_folder": tmp_path / "off"}
     spread = AutoModelForCausalLM.from_pretrained(
-        tmp_path, device_map=places if share == "some layers" else {"": "disk"}, **options
+        tmp_path, device_map=device_map if share == "some layers" else {"": "disk"}, **options
     ).eval()
     for method, settings in METHODS.items():
         one, other = (
