@@ -208,7 +208,7 @@ def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
 def test_a_run_replaces_the_race(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 1")
     choose_raster(page)
-    seen = "document.querySelector('.ds-races').checkVisibility()"  # it reappears when the run has finished
+    seen = "!document.querySelector('.ds-races button').disabled"  # it can be pressed again when the run has finished
     page.evaluate(f"void (globalThis.gone = new Promise((yes) => setInterval(() => {seen} || yes(), 5)))")
     page.locator("#run").click()
     page.evaluate("gone")
