@@ -18,6 +18,7 @@ from draftscope.engines.models.catalog import load_model
 from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.traces import read
 from draftscope.traces.schema import Trace
+from draftscope.visualizers.figures.acceptance import by_detail
 
 WINDOW: Final = 64
 YOUNG, OLD = 2, 8
@@ -28,8 +29,9 @@ _OURS: Final = "S2D2, always, block 32"
 QUARTER: Final = 0.25
 MORE: Final = 3
 """Factor for the number of runs where effects are small: 2 standard errors become 3.5."""
-MANY: Final = 8
-"""Factor for the number of runs of which nothing but the number of passes is needed."""
+TWICE, MANY = 2, 8
+"""Factors for the number of runs of which nothing but the number of passes is needed: 128 show how passes fall with the
+strength of coupling, 512 are needed to tell Gumbel coupling from maximal."""
 BATCH: Final = 64
 """Pictures that are decoded in lockstep where only their passes are counted."""
 RECORDED: Final = Path(__file__).parents[2] / "assets" / "traces"
@@ -38,11 +40,13 @@ RECORDED: Final = Path(__file__).parents[2] / "assets" / "traces"
 def scd(seeds: int) -> dict[str, list[Effect]]:
     """SCD, arXiv 2510.24211: Jacobi decoding with coupled drafts.
 
-    Of pictures of `seeds` prompts, decoded with every coupling; numbers of passes are of `MANY` times as many.
+    Of pictures of `seeds` prompts, decoded with every coupling; numbers of passes are of more of them.
     """
     alone, maximal, gumbel = (_runs(seeds, coupling=name) for name in ("none", "maximal", "gumbel"))
-    without, full, unhalved = (_passes(MANY * seeds, coupling=name) for name in ("none", "maximal", "gumbel"))
-    halved = _passes(MANY * seeds, coupling="maximal", alpha=0.5)
+    without = _passes(TWICE * seeds, coupling="none")
+    halved = _passes(TWICE * seeds, coupling="maximal", alpha=0.5)
+    all_full, all_unhalved = (_passes(MANY * seeds, coupling=name) for name in ("maximal", "gumbel"))
+    full, unhalved = all_full[: len(without)], all_unhalved[: len(without)]
     changed = [_changed(trace) for trace in alone]
     one = difference("share changed, one apart, GS-SJD over MC-SJD", map(_changed, gumbel), map(_changed, maximal))
     far, near = ([_changed(trace, 3) for trace in traces] for traces in (maximal, gumbel))
@@ -64,7 +68,7 @@ def scd(seeds: int) -> dict[str, list[Effect]]:
             difference("passes, SJD over MC-SJD", without, full),
             difference("passes, SJD over GS-SJD", without, unhalved),
         ],
-        "Tables 1, 2": [difference("passes, MC-SJD over GS-SJD", full, unhalved)],
+        "Tables 1, 2": [difference("passes, MC-SJD over GS-SJD", all_full, all_unhalved)],
     }
 
 
@@ -235,7 +239,8 @@ def cspd(seeds: int) -> dict[str, list[Effect]]:
     aligned, apart = (_acceptance(_field(seeds, same_noise_paths=align, **wide)) for align in (True, False))
     pictures = max(seeds // 8, 2)
     paper, loose = (_patches("cspd", pictures, mode="paper", same_noise_paths=align) for align in (True, False))
-    whole_paths = _patches("cspd-block", pictures)
+    whole_pictures = _pictures("cspd-block", pictures)
+    whole_paths = _acceptance(whole_pictures)
     short, many = (_shares(_field(seeds, gamma=gamma)) for gamma in (2, 8))
     return {
         "Table 4": [
@@ -251,6 +256,9 @@ def cspd(seeds: int) -> dict[str, list[Effect]]:
             difference("acceptance of recorded patches, third quarter over first", _in_quarter(2), _in_quarter(0))
         ],
         "Fig. 8": [difference("share, γ = 2 over 8", short, many)],
+        "Fig. 12": [
+            difference("acceptance, whole paths, plainest fifth of a picture over busiest", *_by_detail(whole_pictures))
+        ],
         "Table 9": [
             _masked("pictures as asked, %, one token per step over 64", 64),
         ],
@@ -270,8 +278,23 @@ def _field(count: int, **values: object) -> list[Trace]:
     return runs("cspd", "toy-field", [None] * count, **{"gamma": 4, **values})
 
 
+def _pictures(method: str, count: int, **values: object) -> list[Trace]:
+    return runs(method, "patch-target", [None] * count, **{"gamma": 4, **dict(PATCHES), **values})
+
+
 def _patches(method: str, count: int, **values: object) -> list[float]:
-    return _acceptance(runs(method, "patch-target", [None] * count, **{"gamma": 4, **dict(PATCHES), **values}))
+    return _acceptance(_pictures(method, count, **values))
+
+
+def _by_detail(traces: Sequence[Trace]) -> tuple[list[float], list[float]]:
+    """Return the acceptance rates in the fifth of each picture with the least detail, and in that with the most."""
+    plain, busy = list[float](), list[float]()
+    for trace in traces:
+        tallies = sorted(by_detail(trace))
+        fifth = len(tallies) // 5
+        for found, part in ((plain, tallies[:fifth]), (busy, tallies[-fifth:])):
+            found.append(sum(one.accepted for one in part) / sum(one.judged for one in part))
+    return plain, busy
 
 
 def _in_quarter(quarter: int) -> list[float]:
