@@ -168,6 +168,7 @@ def test_a_researcher_compares_an_own_trace_in_three_clicks(page: Page, tmp_path
     path = tmp_path / "own.json.gz"
     trace = decode_toy_raster("scd", window=8)
     write(replace(trace, model=replace(trace.model, id="elsewhere/model")), path)
+    expect(page.locator("#outcome")).to_contain_text("passes")  # the race is known to the server
     walk.click(page.get_by_role("tab", name="Compare", exact=True))
     page.wait_for_function("globalThis.draftscopePlayers?.['compare-viewer']?.snapshot().lanes.length === 2")
     with page.expect_file_chooser() as chooser:
