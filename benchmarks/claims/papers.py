@@ -31,7 +31,7 @@ MORE: Final = 3
 """Factor for the number of runs where effects are small: 2 standard errors become 3.5."""
 TWICE, MANY = 2, 8
 """Factors for the number of runs of which nothing but the number of passes is needed: 128 show how passes fall with the
-strength of coupling, 512 are needed to tell Gumbel coupling from maximal."""
+strength of coupling, and 512 do not yet tell Gumbel coupling from maximal."""
 BATCH: Final = 64
 """Pictures that are decoded in lockstep where only their passes are counted."""
 RECORDED: Final = Path(__file__).parents[2] / "assets" / "traces"
