@@ -44,6 +44,13 @@ def executable() -> str:
     return find_chromium() or pytest.skip("needs Chromium or Chrome on the path")
 
 
+_FRESH = """try {
+  if (!sessionStorage.visited) localStorage.clear();
+  sessionStorage.visited = 1;
+} catch { }"""
+"""Script that removes what earlier visits kept; a page keeps its own when it is loaded again."""
+
+
 @contextmanager
 def visit(
     browser: Browser, address: str = "", *, console: bool = False, alone: bool = False, **options: Any
@@ -72,6 +79,7 @@ def visit(
 
     context.on("page", watch)
     page = context.new_page()
+    page.add_init_script(_FRESH)
     page.set_viewport_size(size)
     page.emulate_media(**media)
     if address:
