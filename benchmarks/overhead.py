@@ -28,7 +28,7 @@ from draftscope.experiments.problems import held_out, problems_of
 from draftscope.traces.labels import COUPLINGS
 
 MAX_ADDED_MILLISECONDS: Final = 1.0
-"""In a pass: 100 passes then take a tenth of a second more, which nobody notices."""
+"""In a pass: 100 passes then take a tenth of a second more, which is too short to notice."""
 MAX_OF_RELEASED: Final = 1.0
 WINDOWS: Final = (4, 8, 16, 32, 64, 128)
 MAX_RECORDING_PERCENT: Final = 5.0
