@@ -17,7 +17,7 @@ from transformers import LlamaModel, MistralModel, Qwen2Model, Qwen3Model
 from typing_extensions import override
 
 from draftscope.engines.models.sessions.causal import SlotCache
-from draftscope.engines.models.transformers_api import Cache
+from draftscope.engines.models.transformers_api import Cache, is_offloaded
 
 Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes K and V [n, H, T, D] of a pass and gives all that may be seen."""
@@ -118,7 +118,7 @@ def is_supported(model: Any) -> bool:
         sliding = config.sliding_window is not None
     rotation = config.rope_parameters.get("rope_type", "default")
     devices = {weight.device for weight in model.parameters()}
-    apart = len(devices) > 1 or any(device.type == "meta" for device in devices)  # these are loaded in every pass
+    apart = len(devices) > 1 or is_offloaded(model)
     return config.hidden_act == "silu" and rotation in _ROTATIONS and not sliding and not apart
 
 

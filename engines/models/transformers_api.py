@@ -63,6 +63,11 @@ def input_device(network: Any) -> torch.device:
     return device if device.type != "meta" or executes is None else torch.device(executes)
 
 
+def is_offloaded(network: Any) -> bool:
+    """Whether accelerate loads weights of a network in every pass, from the computer's memory or its disk."""
+    return any(hasattr(part, "_hf_hook") for part in network.modules())
+
+
 def use_default_attention(config: Any) -> None:
     """Let transformers choose the attention kernel: the one that a config names need not be installed."""
     config._attn_implementation = None

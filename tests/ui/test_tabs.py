@@ -58,10 +58,14 @@ def test_the_first_stop_leads_to_the_form_and_terms_are_one(page: Page) -> None:
     page.get_by_role("link", name="Skip to the run form").focus()
     stop = "document.activeElement.matches('.ds-term') ? 'term' : document.activeElement.id"
     stops = [""]
-    while stops[-1] != "run" and len(stops) < 60:
+    while not {"run", "term"} <= set(stops) and len(stops) < 90:
         page.keyboard.press("Tab")
         stops.append(page.evaluate(stop))
-    assert stops[-1] == "run" and stops.count("term") == 1, stops
+    assert {"run", "term"} <= set(stops), stops
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        stops.append(page.evaluate(stop))
+    assert stops.count("term") == 1, stops
     terms = page.locator(".ds-term:visible")
     terms.first.focus()
     page.keyboard.press("ArrowRight")

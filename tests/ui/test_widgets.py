@@ -110,7 +110,7 @@ def test_pieces_show_a_strangers_text_as_it_is(page: Page) -> None:
     expect(scroller.locator("tbody td")).to_have_text([EVERY, "0", "", "0.25"])
     clips = page.locator("#grid button")
     expect(clips.locator(".title")).to_have_text([EVERY, EVERY])
-    expect(page.locator("#grid h3")).to_have_text([EVERY])
+    expect(page.locator("#grid h2")).to_have_text([EVERY])
     expect(clips.last.locator(".badge")).to_contain_text("clip of 16 frames")
     assert clips.locator("img").evaluate_all("all => all.every((one) => one.src.startsWith('data:image/webp'))")
     assert page.locator("[src=x], [href^=javascript]").count() == 0

@@ -157,7 +157,8 @@ export function drawBells(context, { target, draft, distance, place, token }, { 
     const beside = taken.flatMap(([from, until]) => [from - width - 4, until + 4]);
     const starts = [...ends.map((end) => x(at) + { left: 3, center: -width / 2, right: -3 - width }[end]), ...beside];
     const fits = (start) => start >= 0 && start + width <= wide && taken.every(([from, until]) => start > until || start + width < from);
-    const start = starts.find(fits) ?? starts[0];
+    const start = starts.find(fits) ?? (taken.length ? null : starts[0]);
+    if (start === null) return; // a narrow panel has room for one name
     taken.push([start, start + width]);
     drawText(context, color, label, start, tall - 8, "left", font);
   };

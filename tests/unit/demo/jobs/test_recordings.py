@@ -71,7 +71,7 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     event: Any = SimpleNamespace(index=0)
     update, trace = page.choose_pair(event), pair.traces[-1]
     assert update[page.site.shown].paths == pair.paths
-    assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", trace.seed, None)
+    assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", str(trace.seed), None)
     assert (update[page.model]["value"], update[page.prompt]["value"]) == (trace.model.id, trace.prompt)
     assert update[page.method_controls["scd"].of["window"]]["value"] == 16
     monkeypatch.setattr("draftscope.demo.jobs.links.is_available", lambda _: False)

@@ -92,3 +92,10 @@ def test_inputs_of_offloaded_weights_go_to_the_device_of_the_pass() -> None:
     fake = SimpleNamespace(device=torch.device("meta"), _hf_hook=SimpleNamespace(execution_device="cpu"))
     assert api.input_device(fake) == torch.device("cpu")
     assert api.input_device(SimpleNamespace(device=torch.device("meta"))).type == "meta"
+
+
+def test_weights_that_are_loaded_in_every_pass_have_hooks_of_accelerate() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    assert not api.is_offloaded(network)
+    network[0]._hf_hook = SimpleNamespace()
+    assert api.is_offloaded(network)
