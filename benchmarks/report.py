@@ -32,7 +32,7 @@ _TOKENS: Final = (
 )
 """Fields with the tokens that one pass of the target gives, the first that a row has; ordinary decoding gives one."""
 _GROUPS: Final = (
-    *("model", "decoder", "drafter", "verdict", "sampling", "family", "method", "setting"),
+    *("engine", "model", "decoder", "drafter", "verdict", "sampling", "family", "method", "setting"),
     *("kind", "guidance", "tokens", "tokens_per_step"),
 )
 """Fields that make up a decoder in a table; of its other settings the fastest and the slowest are shown."""
