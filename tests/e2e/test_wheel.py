@@ -50,7 +50,7 @@ def test_what_reads_and_draws_imports_only_what_is_installed_with_it() -> None:
 
 
 @pytest.mark.slow
-def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
+def test_a_wheel_from_a_source_archive_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     source = tmp_path / "source"
     for name in listed.stdout.splitlines():
@@ -58,13 +58,17 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, source / name, follow_symlinks=False)
     target = tmp_path / "installed"
+    code = f"import setuptools.build_meta as build; build.build_sdist({str(tmp_path)!r})"
+    archived = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
+    if "No module named 'setuptools'" in archived.stderr or "setuptools>=77" in archived.stderr:
+        pytest.skip("needs setuptools 77 or later in the environment")
+    archive = next(tmp_path.glob("draftscope-*.tar.gz"), None)
+    assert archive, archived.stderr
     done = subprocess.run(
         [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--quiet",
-         "--target", str(target), str(source)],
+         "--target", str(target), str(archive)],
         capture_output=True, text=True,
     )  # fmt: skip
-    if "No module named 'setuptools'" in done.stderr or "setuptools>=77" in done.stderr:
-        pytest.skip("needs setuptools 77 or later in the environment")
     assert done.returncode == 0, done.stderr
     write(handmade.scd(), tmp_path / "run.json")
     code = "import sys, draftscope as ds; ds.view(ds.read(sys.argv[1]), sys.argv[2]); print(ds.__file__)"
