@@ -10,6 +10,7 @@ import json
 import posixpath
 import re
 import shutil
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +42,14 @@ _LINK: Final = re.compile(r"(\]\()([^)\s]+)(\))")
 _FENCE: Final = re.compile(r"^(```.*?^```)", re.DOTALL | re.MULTILINE)
 _FRAME: Final = re.compile(r'<iframe src="([^"#]+)')
 _FORMULA: Final = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Take the addresses of site and repository from pyproject.toml."""
+    addresses = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    config.site_url, config.repo_url = addresses["Documentation"], addresses["Repository"]
+    config.repo_name = config.repo_url.partition("://")[2].partition("/")[2]
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,13 @@ from jaxtyping import TypeCheckError
 from jaxtyping._import_hook import JaxtypingTransformer, Typechecker
 from support import shapes
 
+from draftscope.engines.assets import SOURCE
 from draftscope.engines.methods import METHODS
 from draftscope.engines.sampling.coupling import residual
 from draftscope.traces.files import ROOT
+from draftscope.traces.json_schema import SCHEMA_ID
+from draftscope.traces.schema import VERSION
+from draftscope.traces.version import __version__
 
 PACKAGES = ("analysis", "demo", "draftscope", "engines", "traces", "visualizers")
 NO_METHODS = ("__init__", "method", "explanations")
@@ -110,6 +115,19 @@ def test_no_file_names_a_path_of_somebodys_machine() -> None:
             content = gzip.decompress(content)
         paths += [f"{name(path)}: {match.group().decode()}" for match in MACHINE_PATH.finditer(content)]
     assert paths == []
+
+
+def test_the_projects_address_is_that_of_pyproject_everywhere() -> None:
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    project = urls["Repository"].removeprefix("https://github.com/")
+    assert f"https://raw.githubusercontent.com/{project}/v{__version__}/assets" == SOURCE
+    assert f"{urls['Documentation']}schema/{VERSION}/trace.schema.json" == SCHEMA_ID
+    found = subprocess.run(
+        ["git", "-c", "safe.directory=*", "grep", "-IlF", "-e", project, "-e", urls["Documentation"]],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    others = {"docs/trace.schema.json"}  # which the command writes
+    assert {*found.stdout.split()} - others == {"pyproject.toml", "engines/assets.py", "traces/json_schema.py"}
 
 
 def test_requirements_are_pinned_and_come_from_no_particular_index() -> None:
