@@ -134,6 +134,8 @@ def _side(source: Any, prompts: list[str], length: int, fields: Mapping[str, Any
     is_server, is_checkpoint = "://" in name, (path / "config.json").is_file()
     if (is_server or is_checkpoint) and not prompts:
         raise ServerError(f"prompts: are needed for {name}; give a file or a list of texts.")
+    if fields and not (is_server or is_checkpoint):
+        raise ServerError(f"fields: are for servers and checkpoints; leave them out for {name}, which has its texts.")
     about = f"{name} with {json.dumps(dict(fields))}" if fields else name
     if is_server:
         return _Side(about, *_of_server(name, prompts, length, fields))

@@ -4,9 +4,10 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
 from draftscope.cli.errors import DONE, INVALID, UNDECIDED, CommandError
+from draftscope.cli.options import reject_unused
 from draftscope.cli.streams import report_unwritable
 
 
@@ -17,6 +18,7 @@ def _complete_engines() -> list[str]:
 
 
 def certify(
+    context: Context,
     engine: Annotated[
         str | None,
         Argument(
@@ -53,6 +55,8 @@ def certify(
     if (engine is None) == (write is None):
         raise CommandError("give either ENGINE or --write FOLDER.")
     if write is not None:
+        tests = ("drafter", "temperature", "top_k", "top_p", "tokens", "seed", "output")
+        reject_unused(context, tests, "needs ENGINE; leave it out with --write, which tests nothing")
         with report_unwritable(write):
             write_checkpoints(Path(write))
         print(_commands(Path(write)))
@@ -65,6 +69,7 @@ def certify(
     if "://" in engine:
         found = judge(engine, drafter=drafter, **options)
     else:
+        reject_unused(context, ["drafter"], f"is for the address of a server; leave it out with {engine}")
         with named_source(engine) as source:
             found = judge(source, **options)
     print(found)

@@ -2,16 +2,17 @@
 
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
 from draftscope.cli.errors import DONE, INVALID, UNDECIDED
-from draftscope.cli.options import parse_variables
+from draftscope.cli.options import parse_variables, reject_unused
 from draftscope.cli.streams import report_unwritable
 
 _SOURCE = "A server's address, a checkpoint's folder, a folder of traces, a trace, or a JSON file with texts."
 
 
 def diff(
+    context: Context,
     a: Annotated[str, Argument(metavar="A", help=_SOURCE)],
     b: Annotated[str, Argument(metavar="B", help="As A.")],
     prompts: Annotated[
@@ -46,6 +47,8 @@ def diff(
 
     for path in output or ():
         check_path(path)
+    if prompts is None:
+        reject_unused(context, ["length", "limit"], "needs --prompts, for a server or a checkpoint; leave it out")
     texts = read_prompts(prompts)[:limit] if prompts else ()
     fields = {"fields_a": parse_variables(set_a, "--set-a") or {}, "fields_b": parse_variables(set_b, "--set-b") or {}}
     found = compare(a, b, texts, length=length, score_with=score_with, **fields)

@@ -1,9 +1,9 @@
 """`draftscope bench` and `draftscope experiment run`: many runs, compared."""
 
 import sys
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from typer import Argument, Option, Typer
+from typer import Argument, Context, Option, Typer
 
 from draftscope.cli.errors import DONE, CommandError
 from draftscope.cli.options import (
@@ -17,14 +17,19 @@ from draftscope.cli.options import (
     Template,
     parse_assignments,
     parse_variables,
+    reject_unused,
 )
 from draftscope.cli.streams import output_file, report_unwritable
 from draftscope.traces.files import STANDARD
+
+_OF_TARGET: Final = ("drafter", "draft_length", "system", "template", "device", "dtype", "cluster")
+_OF_SERVER: Final = ("baseline", "baseline_set", "concurrency", "route", "warmup")
 
 app = Typer(help="Run many methods, settings, prompts and seeds.", rich_markup_mode=None)
 
 
 def bench(
+    context: Context,
     prompts: Annotated[
         str, Option(metavar="FILE", help="JSON lines or an array: prompt, question, turns, messages or conversations.")
     ],
@@ -72,6 +77,13 @@ def bench(
     if (target is None) == (server is None):
         raise CommandError("give either --target ID or --server URL.")
     if server is not None:
+        reject_unused(context, _OF_TARGET, "needs --target; leave it out with --server, which runs its own models")
+        if baseline is None:
+            reject_unused(
+                context, ["baseline_set"], "needs --baseline; name the server to compare with, or leave it out"
+            )
+        if chat and route != "chat":
+            raise CommandError(f"--chat: contradicts --route {route}; give one of them.")
         from draftscope.cli.served import bench_served
 
         return bench_served(
@@ -88,6 +100,7 @@ def bench(
             warmup=warmup,
             repeats=repeats,
         )
+    reject_unused(context, _OF_SERVER, "needs --server; leave it out with --target")
     from draftscope.experiments.bench import bench as measure
     from draftscope.experiments.prompt_files import read_prompts
 

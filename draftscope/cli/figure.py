@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from typer import Option
+from typer import Context, Option
 
 from draftscope.cli.errors import DONE, INVALID, NO_MODEL, CommandError
-from draftscope.cli.options import FigureName, Figures, TraceFiles, check_choice
+from draftscope.cli.options import FigureName, Figures, TraceFiles, check_choice, reject_unused
 from draftscope.cli.streams import output_file, read_trace
 from draftscope.traces.files import STANDARD, read_bytes, write_atomic
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _IMAGES: Final = ("pdf", "svg", "png")
 _ANIMATIONS: Final = ("gif", "mp4", "webp")
+_OF_EXPERIMENT: Final = ("speed", "baseline", "setting")
 Theme = Literal["light", "dark"]
 Step = Annotated[int | None, Option(metavar="N", help="State after N passes, in figures that show one state.")]
 FileTheme = Annotated[Theme, Option(help="Theme of the files; pages follow the reader's system.")]
@@ -54,6 +55,7 @@ def view(
 
 
 def figure(
+    context: Context,
     name: FigureName = None,
     traces: Annotated[list[str] | None, TraceFiles.__metadata__[0]] = None,
     output: Annotated[
@@ -87,12 +89,18 @@ def figure(
     kind = _kind(output, ("html", *_IMAGES), file_format, hint="draftscope animate writes animations")
     if results:
         from draftscope.analysis.groups import SPEEDS
+        from draftscope.visualizers import TIMING_FIGURES
         from draftscope.visualizers.figures.sweep_results import SweepView
+
+        reject_unused(context, ["step"], "needs traces; leave it out with --results")
+        if name in TIMING_FIGURES:
+            reject_unused(context, _OF_EXPERIMENT, f"needs a figure of an experiment; leave it out with {name}")
 
         check_choice("--speed", speed, SPEEDS)
         view = SweepView(speed=speed, baseline=baseline, setting=setting)
         text, drawn, size = _draw_results(name, results, view)
     else:
+        reject_unused(context, _OF_EXPERIMENT, "needs --results; leave it out with traces")
         text, drawn, size = _draw_traces(name, [read_trace(path) for path in traces or ()], step)
     with _writing(output, kind) as path:
         _save(text, drawn, path, theme, **size)
@@ -144,6 +152,7 @@ def export(
 
 
 def animate(
+    context: Context,
     traces: TraceFiles,
     output: Annotated[str, Option("-o", "--output", metavar="FILE", help="Ends in .gif, .mp4 or .webp; or -.")],
     file_format: Annotated[
@@ -175,6 +184,9 @@ def animate(
 ) -> int:
     """Animate runs side by side, as GIF, MP4 or WebP."""
     kind = _kind(output, _ANIMATIONS, file_format)
+    if clip:
+        unused = ("clock", "passes_per_frame", "slowdown", "last_frame_seconds", "title", "theme")
+        reject_unused(context, unused, "does not apply to --clip; leave one of them out")
     options = {
         "clock": clock, "passes_per_frame": passes_per_frame, "slowdown": slowdown,
         "last_frame_seconds": last_frame_seconds, "fps": fps, "width": width, "names": tuple(title or ()),
@@ -296,8 +308,6 @@ def _write_animation(traces: Sequence["Trace"], path: Path, settings: dict[str, 
         if name in settings and clock not in clocks:
             option = f"--{name.replace('_', '-')} {settings[name]:g}"
             raise CommandError(f"{option}: needs --clock {clocks[0]}; omit it or use that clock.")
-    if clip and (unused := settings.keys() & {"clock", "passes_per_frame", "slowdown", "last_frame_seconds"}):
-        raise CommandError(f"--{min(unused).replace('_', '-')}: does not apply to --clip; omit one of them.")
     if clip and len(traces) != 1:
         raise CommandError(f"--clip: {len(traces)} traces; give one.")
     options = AnimationOptions(**settings)

@@ -49,7 +49,9 @@ def predict(
     target: Annotated[
         str | None, Option(metavar="SIZE", help=f"Size of the target: {_SIZE}; default: the trace's models.")
     ] = None,
-    drafter: Annotated[str | None, Option(metavar="SIZE", help="Size of the drafter, in the same form.")] = None,
+    drafter: Annotated[
+        str | None, Option(metavar="SIZE", help="Size of the drafter, in the same form; used where the trace has one.")
+    ] = None,
     engine: Annotated[
         str | None, Option(metavar="NAME", help="eager or 'CUDA graphs'; default: that of the file, or eager.")
     ] = None,

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, Context, Option
 
+from draftscope.cli.errors import CommandError
 from draftscope.engines.settings import ConfigError, read_variables
 
 _DEVICES = "auto, cpu, cuda, cuda:N or mps; default: DRAFTSCOPE_DEVICE, or auto, which takes a CUDA GPU if there is one"
@@ -38,6 +39,20 @@ def check_at_least(option: str, value: int, minimum: int = 1) -> None:
     """Raise ConfigError for a number below the minimum."""
     if value < minimum:
         raise ConfigError(f"{option}: {value} is not allowed; use {minimum} or more.")
+
+
+def reject_unused(context: Context, names: Iterable[str], why: str) -> None:
+    """Raise CommandError for an option that was given on the command line and would have no effect.
+
+    Args:
+        context: The command's.
+        names: Parameters of its function.
+        why: What follows the option's name in the message: what it needs, and what to do.
+    """
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is not None and source.name == "COMMANDLINE":
+            raise CommandError(f"{parameter.opts[-1]}: {why}.")
 
 
 def _index() -> dict[str, Any]:

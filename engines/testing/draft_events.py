@@ -101,7 +101,9 @@ def observe(decode: Callable[[Any, Any, Any], Decoder], events: DraftEvents) -> 
                 events.add(_events(passes, final, ends), getattr(rng, "weight", 1.0))
                 return final
             answer = yield item
-            passes += _passes(item, answer)
+            # Requests of a causal method tell all; what its decisions leave to the record takes long to work out.
+            if not (isinstance(item, Decision) and passes and passes[-1].num_final is not None):
+                passes += _passes(item, answer)
 
     return observed
 

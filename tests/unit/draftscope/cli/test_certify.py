@@ -35,6 +35,8 @@ def test_the_known_model_is_written_with_the_commands_that_serve_it(
         (["vllm"], "engine: 'vllm' is not known"),
         (["http://127.0.0.1:9"], "does not answer; start the server"),
         (["transformers", "--top-k", "1"], "top_k: 1 is not allowed"),
+        (["transformers", "--drafter", "lookup"], "--drafter: is for the address of a server; leave it out"),
+        (["--write", "known", "--tokens", "9"], "--tokens: needs ENGINE; leave it out with --write"),
         (["transformers", "-o", "a.txt"], "'a.txt' must end in .json or .html"),
     ],
 )

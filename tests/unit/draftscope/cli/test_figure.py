@@ -121,6 +121,8 @@ USAGE = [
     ("figure frontier RUN -o x.pdf", "figure frontier", "--results FILE"),
     ("figure race --results r.json -o x.pdf", "NAME: 'race'", "frontier, setting"),
     ("figure frontier RUN --results r.json -o x.pdf", "--results", "cannot be combined with traces"),
+    ("figure canvas RUN --setting gamma -o x.pdf", "--setting", "needs --results"),
+    ("figure frontier --results r.json --step 1 -o x.pdf", "--step", "needs traces"),
     ("figure frontier --results r.json --speed fast -o x.pdf", "--speed: 'fast'", "speed-up-time"),
     ("figure frontier --results r.json -o x.gif", "x.gif", "draftscope animate"),
     ("export RUN -o a.html", "a.html", "ends in .zip"),
@@ -134,7 +136,8 @@ USAGE = [
     ("animate RUN -o x.gif --clock computed --device H10 --target 7e9", "no 'H10'", "did you mean 'H100'?"),
     ("animate RUN -o x.gif --title A --title B", "2 names for 1 traces", "at most one each"),
     ("animate RUN -o x.gif --clip", "no decoded clip", "complete run of a video"),
-    ("animate RUN -o x.gif --clip --slowdown 2 --clock computed", "--clock computed", "needs"),
+    ("animate RUN -o x.gif --clip --slowdown 2 --clock computed", "--clock", "does not apply to --clip"),
+    ("animate RUN -o x.gif --clip --title A", "--title", "does not apply to --clip"),
     ("animate RUN RUN -o x.gif --clip", "--clip: 2 traces", "give one"),
 ]
 

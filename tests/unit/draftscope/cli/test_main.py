@@ -79,6 +79,15 @@ def test_version() -> None:
         ("model convert rar a b c d", "draftscope model convert: SOURCE: 3 files or folders are too many"),
         ("model calibrate-graph --set depth=2", "draftscope model calibrate-graph: depth: calibration"),
         ("hardware calibrate -o here.txt", "draftscope hardware calibrate: -o: 'here.txt' must end in .json"),
+        (
+            "bench --prompts p --server URL --cluster C",
+            "draftscope bench: --cluster: needs --target; leave it out with",
+        ),
+        ("bench --prompts p --server URL --draft-length 2", "draftscope bench: --draft-length: needs --target; "),
+        ("bench --prompts p --server URL --baseline-set a=1", "draftscope bench: --baseline-set: needs --baseline; "),
+        ("bench --prompts p --server URL --chat --route native", "draftscope bench: --chat: contradicts --route nat"),
+        ("bench --prompts p --target M --warmup 2", "draftscope bench: --warmup: needs --server; leave it out with"),
+        ("diff a.json b.json --limit 2", "draftscope diff: --limit: needs --prompts, for a server or a checkpoint; "),
         ("dev record none-such.json.gz", "draftscope dev record: FILE: 'none-such.json.gz' is not in"),
     ],
 )
