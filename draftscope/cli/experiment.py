@@ -74,16 +74,8 @@ def bench(
 
     Runs the methods of Draftscope and `generate` of transformers, or sends requests to a server.
     """
-    if (target is None) == (server is None):
-        raise CommandError("give either --target ID or --server URL.")
+    _check_options(context, target=target, server=server, baseline=baseline)
     if server is not None:
-        reject_unused(context, _OF_TARGET, "needs --target; leave it out with --server, which runs its own models")
-        if baseline is None:
-            reject_unused(
-                context, ["baseline_set"], "needs --baseline; name the server to compare with, or leave it out"
-            )
-        if chat and route != "chat":
-            raise CommandError(f"--chat: contradicts --route {route}; give one of them.")
         from draftscope.cli.served import bench_served
 
         return bench_served(
@@ -100,7 +92,6 @@ def bench(
             warmup=warmup,
             repeats=repeats,
         )
-    reject_unused(context, _OF_SERVER, "needs --server; leave it out with --target")
     from draftscope.experiments.bench import bench as measure
     from draftscope.experiments.prompt_files import read_prompts
 
@@ -115,6 +106,21 @@ def bench(
         with report_unwritable(output):
             measured.write(output)
     return DONE
+
+
+def _check_options(context: Context, *, target: str | None, server: str | None, baseline: str | None) -> None:
+    """Raise CommandError for options of `bench` that contradict each other or would have no effect."""
+    if (target is None) == (server is None):
+        raise CommandError("give either --target ID or --server URL.")
+    if server is None:
+        reject_unused(context, _OF_SERVER, "needs --server; leave it out with --target")
+        return
+    reject_unused(context, _OF_TARGET, "needs --target; leave it out with --server, which runs its own models")
+    if baseline is None:
+        reject_unused(context, ["baseline_set"], "needs --baseline; name the server to compare with, or leave it out")
+    route = context.params["route"]
+    if context.params["chat"] and route != "chat":
+        raise CommandError(f"--chat: contradicts --route {route}; give one of them.")
 
 
 @app.command()

@@ -85,7 +85,8 @@ FEW_TEXTS: Final = 4
 AGREED: Final = (0.0, 0.5, 0.75)
 """Shares of positions at which a drafter agrees with its target, one after the other, so that long runs of drafts are
 accepted and long ones are rejected."""
-SAMPLES: Final = 600
+SAMPLES, FEW_SAMPLES = 600, 200
+"""Samples of vectors, and of those whose events are not counted."""
 SQUARE, LARGEST = 1.9, 4.5
 """Bounds of the mean square and the largest of 44 z-scores. A right distribution passes either with a probability of
 more than 0.9995."""
@@ -344,13 +345,14 @@ def sample_vectors(subject: ConformanceCase, *, counted: bool, seed: int) -> Com
     """Vectors: z-scores of what is left to chance in each cell."""
     events = DraftEvents()
     first = _observed(subject, events).job(seed)
-    samples = torch.stack(decoded([replace(first, sample=i) for i in range(SAMPLES)]))
+    count = SAMPLES if counted else FEW_SAMPLES
+    samples = torch.stack(decoded([replace(first, sample=i) for i in range(count)]))
     square, largest = misfit_of_vectors(samples)
     name = f"{samples.shape[1]} vectors of {samples.shape[2]} numbers"
-    message = f"z-scores of {SAMPLES} samples have mean square {square:.2g} and reach {largest:.2g}"
+    message = f"z-scores of {count} samples have mean square {square:.2g} and reach {largest:.2g}"
     if square >= SQUARE or largest >= LARGEST:
         return Comparison("sampled", False, f"{message}; by chance 1, and at most {LARGEST}", [(name, events)])
-    shift = sampled_shift(SAMPLES * samples.shape[-1], LARGEST)
+    shift = sampled_shift(count * samples.shape[-1], LARGEST)
     return Comparison(
         "sampled",
         True,

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from support import handmade
+from typer.testing import CliRunner
 
 from draftscope.cli.aliases import translate
 from draftscope.cli.errors import CommandError
-from draftscope.cli.main import main
+from draftscope.cli.main import app, main
 from draftscope.traces import read, write
 from draftscope.traces.files import ROOT
 
@@ -119,16 +120,13 @@ def test_old_modules_print_the_new_command_and_do_the_same(old: str, new: str | 
     run = str(tmp_path / "run.json")
     write(handmade.scd(), run)
 
-    def call(words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", *(run if word == "RUN" else word for word in words.split())]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-
-    before = call(old)
+    command = [sys.executable, "-m", *(run if word == "RUN" else word for word in old.split())]
+    before = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if new is None:
         assert before.returncode == 2 and before.stderr.startswith("python -m visualizers: --figure churn: ")
         return
     line, *errors = before.stderr.splitlines()
     words = new.replace("RUN", run)
     assert line == f"draftscope: this form ends with the next release; use: draftscope {words}"
-    after = call(f"draftscope {new}")
-    assert (before.returncode, before.stdout, errors) == (after.returncode, after.stdout, after.stderr.splitlines())
+    after = CliRunner().invoke(app, words.split())
+    assert (before.returncode, before.stdout, errors) == (after.exit_code, after.stdout, after.stderr.splitlines())

@@ -14,6 +14,7 @@ from draftscope.engines.methods import METHODS
 from draftscope.engines.models import catalog
 from draftscope.engines.models.bundled import smollm2_block
 from draftscope.engines.models.catalog import is_available, load_model
+from draftscope.engines.models.chat import ChatOptions
 from draftscope.engines.models.errors import ModelError, ModelWarning
 from draftscope.engines.runtime.driver import Job, run_batch
 from draftscope.engines.sampling.distributions import to_probs
@@ -32,8 +33,8 @@ def decode(method: str, model: Any, prompts: list[str], **values: Any) -> list[t
 @needs_smollm2
 @pytest.mark.slow
 def test_greedy_texts_are_those_of_smollm2() -> None:
-    """Over 10 prompts; at most one differs, as packed products of other widths round ties differently."""
-    base, model, length, prompts = load_model("smollm2"), load_model("smollm2-block"), 16, PROMPTS[::2]
+    """Over 5 prompts; at most one differs, as packed products of other widths round ties differently."""
+    base, model, length, prompts = load_model("smollm2"), load_model("smollm2-block"), 16, PROMPTS[::4]
     wanted = decode("ar", base, prompts, length=length, top_k=1)
     for method, values in (
         ("s2d2", {"block": "1"}),
@@ -49,8 +50,9 @@ def test_greedy_texts_are_those_of_smollm2() -> None:
 @pytest.mark.slow
 def test_sampled_texts_follow_the_distribution_of_smollm2() -> None:
     """The first two tokens of 300 texts, the second of which is drafted at a mask."""
-    model: Any = load_model("smollm2-block")
-    count, prompt, sampling = 300, "Name a colour.", {"temperature": 1.0, "top_k": 4}
+    loaded: Any = load_model("smollm2-block")
+    model = loaded.with_chat(ChatOptions(chat=False))  # a prompt of few tokens takes less time
+    count, prompt, sampling = 300, "My favourite colour is", {"temperature": 1.0, "top_k": 4}
     verified = {"block": "4", "router": "always", "verdict": "ratio"}
     config = METHODS["s2d2"].config(mode="sample", length=2, **sampling, **verified)
     found: Counter[tuple[int, ...]] = Counter()
