@@ -25,7 +25,7 @@ from draftscope.visualizers.scripts import joined
 FOLDER: Final = Path(__file__).parent
 _SCRIPTS = (
     *("words", "replay", "paint", "canvases", "text", "charts", "mask", "clip", "lane", "rules", "uniform_draw"),
-    *("bars", "worked", "hardware", "controls", "race", "script", "stage", "player"),
+    *("bars", "worked", "pass_cost", "hardware", "controls", "race", "script", "stage", "player"),
 )
 """The modules, in the order in which they run in one scope."""
 

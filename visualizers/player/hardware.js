@@ -1,7 +1,8 @@
 // @ts-check
-// The clock of hardware that is not here, and the choice of it. The arithmetic is that of analysis/hardware.py.
+// The clock of hardware that is not here, and the choice of it.
 
 import { make, say } from "./paint.js";
+import { memoryOf, passCost } from "./pass_cost.js";
 import { formatInteger } from "./replay.js";
 
 const HARDWARE_FIELDS = ["device", "engine", "target", "draft", "batch"];
@@ -21,30 +22,14 @@ function denoised({ call, position, token, numbers, judged, evaluated }, config,
   return [steps + Number("path_log_ratio" in numbers), steps * tokens * rows];
 }
 
-/** Keys that a query attends to, over all layers. */
-function seen({ layers, window, window_layers }, keys) {
-  return (layers - window_layers) * keys + window_layers * Math.min(keys, window);
-}
-
-/** Bytes of the weights that a pass over some tokens reads: of a mixture of experts those that they are routed to. */
-function weightBytes({ weight_bytes, expert_bytes, experts, active_experts }, tokens) {
-  return weight_bytes + (experts ? experts * (1 - (1 - active_experts / experts) ** tokens) - active_experts : 0) * expert_bytes;
-}
-
 /** Milliseconds of a pass of a run after `finals` final tokens. A pass that has not arrived takes none. */
 export function computedMilliseconds(step, finals, { device, engine, target, draft, batch }, { meta, guided }) {
   const { call, judged } = step;
   if (!call.query_tokens) return 0;
   const size = call.role === "draft" && draft ? draft : target;
-  const [queries, rows] = [call.query_tokens * batch, (call.rows ?? 1) * batch];
-  const keys = finals + queries / rows / 2;
-  const [passes, noisy] = denoised(step, meta.config ?? {}, guided ? 2 : 1);
-  const flops = queries * (2 * size.parameters + 4 * size.width * seen(size, keys)) + noisy * batch * 2 * size.head;
-  const moved = weightBytes(size, queries) + rows * seen(size, finals) * size.layer_cache_bytes + passes * size.head_bytes;
-  const memory = moved / (device.bandwidth * engine.bandwidth_share);
-  const compute = flops / (device.peak * engine.compute_share);
-  const verification = call.role !== "draft" && judged ? engine.verification : 0;
-  return 1000 * (engine.overhead * (size.layers + passes * size.step_layers) + verification + Math.max(memory, compute));
+  const [headPasses, noisy] = denoised(step, meta.config ?? {}, guided ? 2 : 1);
+  const work = { queries: call.query_tokens * batch, rows: (call.rows ?? 1) * batch, context: finals, judges: call.role !== "draft" && judged, headPasses, noisy: noisy * batch };
+  return 1000 * passCost(device, size, engine, work).seconds;
 }
 
 /** Why traces cannot be computed for some hardware, in a sentence; empty where they can. */
@@ -53,8 +38,8 @@ function uncomputed(replays, { device, target, draft, batch }) {
   const sizes = replays.some(({ drafts }) => drafts) ? [target, draft] : [target];
   const rows = replays.map(({ positions, guided }) => [batch * (guided ? 2 : 1), positions]);
   const tokens = Math.max(...rows.map(([count, positions]) => count * positions));
-  const cached = (size) => Math.max(...rows.map(([count, positions]) => count * seen(size, positions) * size.layer_cache_bytes));
-  const needed = sizes.reduce((sum, size) => sum + size.stored_bytes + size.head_bytes + cached(size), 0);
+  const bytes = (size) => Math.max(...rows.map(([count, positions]) => memoryOf(size, positions, count)).map(({ weights, cached }) => weights + cached));
+  const needed = sizes.reduce((sum, size) => sum + bytes(size), 0);
   if (needed <= device.memory) return "";
   const [wanted, there] = [needed, device.memory].map((bytes) => Math.ceil(bytes / 1e9));
   return `${sizes.map(({ name }) => name).join(" and ")} with a KV cache of ${formatInteger(tokens)} tokens take ${wanted} GB, and ${device.name} has ${there}; choose a larger device, a smaller model or a smaller batch.`;

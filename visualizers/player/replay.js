@@ -440,16 +440,11 @@ function meanOf(values) {
   return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
 }
 
-/** A number rounded to an integer, thousands set apart. */
-/** A ratio with two digits, as `times` of analysis/run_report.py has it. */
-export function inDigits(ratio) {
-  return ratio.toFixed(ratio >= 9.95 ? 0 : ratio >= 0.995 ? 1 : 2);
-}
-
 export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** A number rounded to an integer, thousands set apart. */
 export function formatInteger(value) {
   return Math.round(value).toLocaleString("en");
 }

@@ -128,4 +128,4 @@ def test_characters_join_and_ratios_are_written_as_in_python() -> None:
     texts += ["<0xE4>", "<0xE4>", "<0xBD>", "a", "<0xFF>", "<0xC0>", "<0x80>", "<0xED><0xA0><0x80>", "\ufffd", "<end>"]
     assert in_node("({ displayWords }, texts) => displayWords(texts)", texts, "words") == words(texts)
     ratios = [0.0312, 0.9, 0.994, 0.996, 1, 2.33, 9.94, 9.96, 37.7]
-    assert in_node("({ inDigits }, ratios) => ratios.map(inDigits)", ratios, "replay") == [*map(times, ratios)]
+    assert in_node("({ inDigits }, ratios) => ratios.map(inDigits)", ratios, "pass_cost") == [*map(times, ratios)]
