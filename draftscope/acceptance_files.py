@@ -3,11 +3,11 @@
 Rows of results and responses of a server are prompts; the interval of the rate comes from how far these are apart.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from draftscope.analysis.acceptance import acceptance_by_draft_position
-from draftscope.analysis.acceptance_rate import AcceptanceEvidence, DraftCounts, counts_of, evidence
+from draftscope.analysis.acceptance_rate import AcceptanceEvidence, AcceptanceRate, DraftCounts, counts_of, evidence
 from draftscope.analysis.groups import gathered
 from draftscope.analysis.results import SweepError, read_json, read_results
 from draftscope.serving_engines import from_llama_cpp, from_sglang, from_vllm
@@ -63,6 +63,19 @@ def of_trace(trace: Trace) -> AcceptanceEvidence | None:
         by_pass = (acceptance_by_draft_position([[step]]) for step in trace.steps)
         counts = [counts_of(one) for one in by_pass if one is not None]
     return evidence(f"the run {run_title(trace)}", counts)
+
+
+def drafter_rates(named: Iterable[tuple[str, Trace]]) -> list[tuple[str, AcceptanceRate]]:
+    """Return the acceptance rates of runs in which another model drafts tokens, to start a calculation from.
+
+    Args:
+        named: A name of each trace.
+
+    Returns:
+        The rate over all passes of a run, with the name by which the calculator offers it.
+    """
+    found = [(name, of_trace(trace)) for name, trace in named if trace.draft_model and trace.method == "speculative"]
+    return [(f"recorded: {name}", one.rates[0]) for name, one in found if one is not None]
 
 
 def _of_sums(sums: Sums, kind: str = "") -> DraftCounts:

@@ -24,6 +24,7 @@ from mkdocs.structure.pages import Page
 from typer.cli import get_docs_for_click
 
 import draftscope
+from draftscope.acceptance_files import drafter_rates
 from draftscope.cli.main import NAME, app
 from draftscope.traces import read
 from draftscope.traces.schema import VERSION
@@ -85,7 +86,7 @@ def on_post_build(config: MkDocsConfig) -> None:
     schema.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(ROOT / "docs" / SCHEMA, schema)
     named = [(name, read(ROOT / "assets" / "traces" / f"{name}.json.gz")) for name in RECORDINGS]
-    write_site(named, site / "recordings", "Recordings")
+    write_site(named, site / "recordings", "Recordings", rates=drafter_rates(named))
     (site / "lessons").mkdir(exist_ok=True)
     for name in ("", *LESSONS):
         (site / "lessons" / f"{name or 'index'}.html").write_text(lesson_html(name), encoding="utf-8")

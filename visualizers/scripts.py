@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-_IMPORT: Final = re.compile(r'^import \{ [^}]* \} from "\./\w+\.js";\n', re.MULTILINE)
+_IMPORT: Final = re.compile(r'^import \{ [^}]* \} from "\.{1,2}/(?:\w+/)?\w+\.js";\n', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:class|const|function)\b)", re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""A static front of recordings: an index of cards, and a page with the player for each, without a server.
+"""A static front of recordings: an index of cards, a page with the player for each, and the calculator; no server.
 
 Every page is one file that requests nothing, so a folder of them works on any host, from a disk and in an iframe.
 """
@@ -6,12 +6,13 @@ Every page is one file that requests nothing, so a folder of them works on any h
 import html
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
 from typing import Final
 
+from draftscope.analysis.acceptance_rate import AcceptanceRate
 from draftscope.analysis.baselines import baseline_of
 from draftscope.analysis.run_report import RunReport, times
 from draftscope.traces import write
@@ -19,9 +20,11 @@ from draftscope.traces.files import write_atomic
 from draftscope.traces.labels import method_name
 from draftscope.traces.schema import Trace
 from draftscope.traces.version import __version__
+from draftscope.visualizers.calculator import calculator_html
 from draftscope.visualizers.player_page import document, standalone
 
 INDEX: Final = "index.html"
+CALCULATOR: Final = "calculator.html"
 _PROMPT_CHARACTERS: Final = 90
 _TEXT_CHARACTERS: Final = 180
 _STYLE: Final = """
@@ -69,7 +72,7 @@ def exhibits(named: Sequence[tuple[str, Trace]]) -> list[Exhibit]:
     traces = [trace for _, trace in named]
     bases = [baseline_of(trace, traces) for trace in traces]
     used = {id(base) for base in bases}
-    found, used_names = list[Exhibit](), {INDEX.partition(".")[0]}
+    found, used_names = list[Exhibit](), {name.partition(".")[0] for name in (INDEX, CALCULATOR)}
     for (file_name, trace), base in zip(named, bases, strict=True):
         if id(trace) in used:
             continue
@@ -83,14 +86,19 @@ def exhibits(named: Sequence[tuple[str, Trace]]) -> list[Exhibit]:
 
 
 def write_site(
-    named: Sequence[tuple[str, Trace]], folder: str | os.PathLike[str], title: str = "Recordings"
+    named: Sequence[tuple[str, Trace]],
+    folder: str | os.PathLike[str],
+    title: str = "Recordings",
+    *,
+    rates: Iterable[tuple[str, AcceptanceRate]] = (),
 ) -> list[Exhibit]:
-    """Write the index, a page for each recording and the traces themselves into a folder.
+    """Write the index, a page for each recording, the traces themselves and the calculator into a folder.
 
     Args:
         named: A name of each trace, such as its file's, which becomes that of its page.
         folder: Is made if it is missing; files of the same names are replaced.
         title: Heading of the index; plain text.
+        rates: Acceptance rates that the calculator has to choose from, with the names of where they were measured.
 
     Returns:
         The recordings, in the order of the cards.
@@ -109,8 +117,11 @@ def write_site(
         for trace, name in zip(exhibit.traces, _trace_files(exhibit), strict=True):
             write(trace, target / "traces" / name)
     cards = "\n".join(_card(exhibit) for exhibit in shown)
+    back = f'<p><a href="{INDEX}">All recordings</a></p>'
+    write_atomic(target / CALCULATOR, calculator_html(rates, back).encode())
+    worth = f'<p><a href="{CALCULATOR}">Is speculative decoding worth it on your hardware?</a></p>'
     foot = f"<footer>Written by Draftscope {html.escape(__version__)}. Nothing is requested from elsewhere.</footer>"
-    content = f'<h1>{html.escape(title)}</h1>\n<ul class="cards">\n{cards}\n</ul>\n{foot}'
+    content = f'<h1>{html.escape(title)}</h1>\n<ul class="cards">\n{cards}\n</ul>\n{worth}\n{foot}'
     write_atomic(target / INDEX, document(title, content, _STYLE).encode())
     return shown
 

@@ -29,10 +29,10 @@ from draftscope.demo.jobs.links import calculator_link
 from draftscope.demo.jobs.recordings import Recording
 from draftscope.engines.settings import ConfigError
 from draftscope.recommendations import reported_near
+from draftscope.visualizers.calculator import FIRST, NO_DRAFTER, curves_script, curves_style
 from draftscope.visualizers.figures.calculator import DRAFTS, Calculation, DeviceCurve, calculator_figure, device_curves
 from draftscope.visualizers.tables import table_files
 
-_NONE: Final = "none: looked up, or left from the last pass"
 _OWN: Final = "set by hand"
 _ALL: Final = "all prompts"
 _NAME: Final = "(link) => draftscopeAddress.name('choose', link)"
@@ -43,21 +43,6 @@ _BOUNDS: Final = {
     "communication": "what GPUs send one another, so verifying more drafts costs little",
 }
 _GPUS: Final = (1, 2, 4, 8)
-_FIRST: Final[Mapping[str, Any]] = {
-    "target": "Llama 3.1 8B",
-    "draft": "Llama 3.2 1B",
-    "device": "H100",
-    "gpus": 0,
-    "weights": 16,
-    "cache": 16,
-    "engine": "CUDA graphs",
-    "acceptance": 0.8,
-    "spread": 0.1,
-    "drafts": 0,
-    "batch": 1,
-    "context": 1024,
-}
-"""Initial values of the form; 0 GPUs are as few as hold the plan, 0 drafts the fastest length."""
 
 
 class CalculatorPanel:
@@ -72,12 +57,12 @@ class CalculatorPanel:
         """Runs that ship, by their names in the form."""
         methods = (recorded_run(entry.name, entry.title, entry.traces[-1]) for entry in recordings)
         self.methods = tuple(run for run in methods if run is not None)
-        plan, rate = _plan(_FIRST), _rate(_FIRST)
+        plan, rate = _plan(FIRST), _rate(FIRST)
         self.answer = gr.Markdown(description(plan, rate, _OWN), elem_id="calculator-answer")
         self.problem = notice_box(elem_id="calculator-problem")
         self._build()
         self.panel = Panel(site, "calculator")
-        self.devices = component(curves_of(plan), _JS, _CSS, elem_id="calculator-devices")
+        self.devices = component(curves_of(plan), _JS, curves_style(), elem_id="calculator-devices")
         gr.Markdown("### Methods without a drafter of your own")
         self.others = data_table("Methods without a drafter of your own", elem_id="calculator-methods")
         with gr.Accordion("The same by draft length, as a table; link, CSV, LaTeX and Markdown", open=False):
@@ -97,7 +82,7 @@ class CalculatorPanel:
         with gr.Row(elem_classes="numbers"):
             with gr.Group():
                 self.fields["target"] = _choice("Your model", targets, "target", **names)
-                self.fields["draft"] = _choice("Drafter", (_NONE, *SIZES), "draft", **names)
+                self.fields["draft"] = _choice("Drafter", (NO_DRAFTER, *SIZES), "draft", **names)
                 with gr.Row():
                     bits: dict[str, Any] = {"info": "Bits a number."}
                     self.fields["weights"] = _radio("Weights", (16, 8, 4), "weights", scale=3, **bits)
@@ -113,15 +98,15 @@ class CalculatorPanel:
                 )
                 self.kind = gr.Radio([_ALL], value=_ALL, label="Kind of prompt", visible=False, elem_id="prompt-kind")
                 rate: dict[str, Any] = {"label": "Drafts accepted", "info": "If those before them were accepted."}
-                self.fields["acceptance"] = gr.Slider(0, 1, _FIRST["acceptance"], step=0.01, **rate)
+                self.fields["acceptance"] = gr.Slider(0, 1, FIRST["acceptance"], step=0.01, **rate)
                 within: dict[str, Any] = {"label": "Known to within ±", "info": "It makes the range of the verdict."}
-                self.fields["spread"] = gr.Slider(0, 0.5, _FIRST["spread"], step=0.01, **within)
+                self.fields["spread"] = gr.Slider(0, 0.5, FIRST["spread"], step=0.01, **within)
         with gr.Row(elem_classes="numbers"):
             with gr.Group(), gr.Row():
                 self.fields["batch"] = _number("Batch", "batch", "Sequences decoded together.")
                 self.fields["context"] = _number("Context", "context", "Tokens in the KV cache.")
                 length: dict[str, Any] = {"label": "Draft length γ", "info": f"0: the fastest up to {max(SHORT)}."}
-                self.fields["drafts"] = gr.Slider(0, MAX_DRAFTS, _FIRST["drafts"], step=1, min_width=200, **length)
+                self.fields["drafts"] = gr.Slider(0, MAX_DRAFTS, FIRST["drafts"], step=1, min_width=200, **length)
             kinds = (".json", ".jsonl", ".txt", ".log", ".prom", ".gz")
             label = "Open a result of draftscope bench, a server's log or /metrics, or a trace"
             self.upload = upload_file("acceptance-upload", label, *kinds)
@@ -151,7 +136,7 @@ class CalculatorPanel:
     def choose_target(self, values: Update, request: gr.Request) -> Update:
         """Take the drafter that is published for a model."""
         model = MODELS.get(values[self.fields["target"]])
-        changed = {self.fields["draft"]: model.drafter or _NONE} if model else {}
+        changed = {self.fields["draft"]: model.drafter or NO_DRAFTER} if model else {}
         return {**changed, **self.draw({**values, **changed}, request)}
 
     def set_by_hand(self, values: Update, request: gr.Request) -> Update:
@@ -166,8 +151,8 @@ class CalculatorPanel:
         changed: Update = {self.kind: gr.update(visible=False)}
         if pair := self.measured.get(source):
             drafter = self.fields["draft"]
-            draft = values[drafter] if values[drafter] != _NONE else _FIRST["draft"]
-            changed[drafter] = _NONE if pair.drafter == "lookup" else draft
+            draft = values[drafter] if values[drafter] != NO_DRAFTER else FIRST["draft"]
+            changed[drafter] = NO_DRAFTER if pair.drafter == "lookup" else draft
         if rates:
             kinds = {rate.kind or _ALL: rate for rate in rates}
             kind = values[self.kind] if values[self.kind] in kinds else _ALL
@@ -244,7 +229,7 @@ class CalculatorPanel:
         if unknown := values.keys() - self.fields.keys():
             raise ConfigError(f"plan: there is no field {min(unknown)!r:.60}; use {', '.join(self.fields)}.")
         try:
-            plan, rate = _plan({**_FIRST, **values}), _rate({**_FIRST, **values})
+            plan, rate = _plan({**FIRST, **values}), _rate({**FIRST, **values})
         except HardwareError as error:
             raise ConfigError(str(error)) from None
         parsed: dict[str, Any] = {"target": values.get("target"), "draft": values.get("draft")}
@@ -258,7 +243,7 @@ _NO_ANSWER: Final = "# –\n\nThere is no answer for this plan."
 
 
 def _is_first(values: Mapping[str, Any]) -> bool:
-    return all(values[name] == first for name, first in _FIRST.items())
+    return all(values[name] == first for name, first in FIRST.items())
 
 
 def _other_devices(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,15 +259,15 @@ def _other_devices(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choice(label: str, names: Iterable[str], field: str, **more: Any) -> gr.Dropdown:
-    return gr.Dropdown(list(names), value=_FIRST[field], label=label, min_width=200, **more)
+    return gr.Dropdown(list(names), value=FIRST[field], label=label, min_width=200, **more)
 
 
 def _radio(label: str, choices: Iterable[Any], field: str, **more: Any) -> gr.Radio:
-    return gr.Radio(list(choices), value=_FIRST[field], label=label, min_width=120, elem_id=f"plan-{field}", **more)
+    return gr.Radio(list(choices), value=FIRST[field], label=label, min_width=120, elem_id=f"plan-{field}", **more)
 
 
 def _number(label: str, field: str, info: str) -> gr.Number:
-    return gr.Number(_FIRST[field], precision=0, label=label, info=info, min_width=200)
+    return gr.Number(FIRST[field], precision=0, label=label, info=info, min_width=200)
 
 
 def _real(values: Mapping[str, Any], field: str) -> float:
@@ -326,7 +311,7 @@ def _plan(values: Mapping[str, Any]) -> SpeedupModel:
         "device": named("device", DEVICES, str(values["device"])),
         "engine": named("engine", ENGINES, str(values["engine"])),
         "target": quantised(read_size("target", str(values["target"])), *bits),
-        "draft": None if draft == _NONE else quantised(read_size("draft", draft), *bits),
+        "draft": None if draft == NO_DRAFTER else quantised(read_size("draft", draft), *bits),
         "acceptance": _real(values, "acceptance"),
         "batch": _whole_number(values, "batch"),
         "context": _whole_number(values, "context"),
@@ -426,69 +411,18 @@ def _time(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms"
 
 
-_JS: Final = """
-const [WIDE, TALL] = [160, 64];
-const drawn = (tag, attributes, ...children) => {
-  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-};
-const curve = ({ speeds, best, pays_to: last }, { longest, most }) => {
-  const x = (drafts) => 4 + ((WIDE - 8) * Math.log(drafts)) / Math.log(longest);
-  const y = (speed) => TALL - 4 - ((TALL - 10) * speed) / most;
-  const points = speeds.map(([drafts, speed]) => [x(drafts), y(speed)]);
-  const at = points[speeds.findIndex(([drafts]) => drafts === best)];
-  const ends = last > 0 && last < speeds.at(-1)[0] ? [x(last + 0.5)] : [];
-  return drawn('svg', { viewBox: `0 0 ${WIDE} ${TALL}`, 'aria-hidden': 'true' },
-    drawn('path', { class: 'one', d: `M0 ${y(1)}H${WIDE}` }),
-    drawn('path', { d: `M${points.map((one) => one.join(' ')).join('L')}` }),
-    ...ends.map((end) => drawn('path', { class: 'cross', d: `M${end} ${y(1) - 7}v14` })),
-    drawn('circle', { cx: at[0], cy: at[1], r: 4 }));
-};
+_JS: Final = (
+    curves_script()
+    + """
 const show = () => {
-  const { chosen, curves = [], ...scale } = props.value ?? {};
-  if (!curves.length) return place.replaceChildren();
+  if (!props.value?.curves?.length) return place.replaceChildren();
   const held = element.contains(document.activeElement);
-  const one = (each, index) => {
-    const radio = build('input', { type: 'radio', name: 'calculator-device', value: index });
-    radio.checked = each.device === chosen;
-    radio.disabled = !each.speeds.length;
-    return build('label', { 'data-no-terms': '' }, radio,
-      build('strong', {}, each.device), build('span', {}, each.fastest),
-      ...(each.speeds.length ? [curve(each, scale)] : []), build('small', {}, each.note));
-  };
-  place.replaceChildren(build('fieldset', {},
-    build('legend', {}, 'Computed speed-up by draft length γ, on every device'),
-    build('p', {}, `γ from 1 to ${scale.longest}. Dotted line: ordinary decoding. Dot: the fastest γ. ` +
-      'Orange mark: from there on slower than ordinary decoding.'), ...curves.map(one)));
+  place.replaceChildren(deviceCurves(build, props.value));
   if (held) place.querySelector(':checked')?.focus();
 };
 element.addEventListener('change', ({ target }) => trigger('choose', { index: Number(target.value) }));
 """
-_CSS: Final = """
-fieldset { display: grid; grid-template-columns: repeat(auto-fill, minmax(max(140px, 15%), 1fr)); gap: 8px;
-  min-width: 0; margin: 0; padding: 0; border: 0; }
-legend { margin: 0 0 2px; padding: 0; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
-p, small, span { color: var(--body-text-color-subdued); font-variant-numeric: tabular-nums; }
-p { grid-column: 1 / -1; margin: 0; font-size: 13px; }
-label { position: relative; display: grid; grid-template-columns: 1fr auto; align-content: start; gap: 2px 8px;
-  margin: 0; padding: 8px 10px; border: 1px solid var(--border-color-primary); border-radius: 10px; font-size: 13px;
-  color: var(--body-text-color); cursor: pointer; }
-label:hover:has(:enabled) { border-color: var(--color-accent); }
-label:has(:checked) { border-color: var(--color-accent); box-shadow: inset 0 0 0 2px var(--color-accent); }
-label:has(:disabled) { border-style: dashed; cursor: default; }
-label:has(:focus-visible) { outline: 3px solid var(--color-accent); outline-offset: 2px; }
-input { position: absolute; opacity: 0; }
-svg, small { grid-column: 1 / -1; }
-svg { display: block; width: 100%; overflow: visible; }
-path { fill: none; stroke: var(--body-text-color-subdued); stroke-width: 2; }
-label:has(:checked) path:not([class]) { stroke: var(--color-accent); stroke-width: 3; }
-path.one { stroke-width: 1; stroke-dasharray: 3 3; }
-path.cross { stroke: #D55E00; stroke-width: 2.5; }
-circle { fill: var(--body-text-color); }
-small { font-size: 12px; }
-"""
+)
 
 
 def curves_of(plan: SpeedupModel) -> dict[str, Any]:

@@ -20,10 +20,12 @@ def site(
     ] = None,
     title: Annotated[str, Option(metavar="TEXT", help="Heading of the index.")] = "Recordings",
 ) -> int:
-    """Write static pages that play traces: an index and a page for each, without a server.
+    """Write static pages that play traces: an index, a page for each and the calculator, without a server.
 
-    A run is shown next to ordinary decoding of the same model, prompt and seed, if that is among the traces.
+    A run is shown next to ordinary decoding of the same model, prompt and seed, if that is among the traces. The
+    calculator offers the acceptance rates of runs in which another model drafts.
     """
+    from draftscope.acceptance_files import drafter_rates
     from draftscope.visualizers.site import INDEX, write_site
 
     paths = traces or [str(path) for path in sorted(_SHIPPED.glob("*.json.gz"))]
@@ -31,6 +33,6 @@ def site(
         raise CommandError("TRACE: none given; name at least one .json or .json.gz file.")
     named = [(Path(path).name.partition(".json")[0], read_trace(path)) for path in paths]
     with report_unwritable(output, "OUT"):
-        shown = write_site(named, output, title)
+        shown = write_site(named, output, title, rates=drafter_rates(named))
     print(f"{len(shown)} recording{'s' * (len(shown) > 1)}: {Path(output) / INDEX}")
     return DONE

@@ -16,7 +16,7 @@ from support.browser import visit
 from draftscope.analysis.hardware import DEVICES, SIZES
 from draftscope.analysis.shipped_results import FOLDER
 from draftscope.analysis.tradeoffs import Tradeoff
-from draftscope.demo.components.calculator import _FIRST, CalculatorPanel, _plan, _rate, curves_of
+from draftscope.demo.components.calculator import CalculatorPanel, _plan, _rate, curves_of
 from draftscope.demo.components.context import Site
 from draftscope.demo.components.method_docs import method_text
 from draftscope.demo.jobs.links import parse_link
@@ -32,10 +32,11 @@ from draftscope.recommendations import (
     reported_tradeoffs,
     speed_in_words,
 )
+from draftscope.visualizers.calculator import FIRST
 from draftscope.visualizers.figures.calculator import Calculation, calculator_figure, device_curves
 from draftscope.visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 
-PLAN, RATE = _plan(_FIRST), _rate(_FIRST)
+PLAN, RATE = _plan(FIRST), _rate(FIRST)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ function weightBytes(size, tokens) {
   return size.weight_bytes + (touched(size, tokens) - size.active_experts) * size.expert_bytes;
 }
 
-/** Bytes of weights, and of a KV cache with so many tokens in every row. */
+/** Bytes of weights, and of a KV cache with `tokens` in every row. */
 export function memoryOf(size, tokens, rows) {
   return { weights: size.stored_bytes + size.head_bytes, cached: rows * seen(size, tokens) * size.layer_cache_bytes };
 }

@@ -35,9 +35,10 @@ def pair() -> tuple[Trace, Trace]:
 def test_a_run_is_shown_with_its_baseline_and_every_page_has_a_name_of_its_own() -> None:
     run, base = pair()
     alone = replace(handmade.psd(), seed=8)
-    found = exhibits([("Owl 1", run), ("ordinary", base), ("owl-1", alone), ("../../index", alone), ("…", alone)])
+    names = ("../../index", "…", "calculator")
+    found = exhibits([("Owl 1", run), ("ordinary", base), ("owl-1", alone), *((name, alone) for name in names)])
     assert [(each.name, len(each.traces)) for each in found] == [
-        *(("owl-1", 2), ("owl-1-2", 1), ("index-2", 1), ("recording", 1)),
+        *(("owl-1", 2), ("owl-1-2", 1), ("index-2", 1), ("recording", 1), ("calculator-2", 1)),
     ]
 
 
@@ -46,7 +47,7 @@ def test_a_site_has_an_index_a_page_for_each_recording_and_the_traces(tmp_path: 
     site = tmp_path / "new" / "site"
     write_site([("owl", run), ("plain", base), ("psd", replace(handmade.psd(), seed=8))], site, "Our runs")
     assert sorted(path.relative_to(site).as_posix() for path in site.rglob("*.*")) == [
-        *("index.html", "owl.html", "psd.html"),
+        *("calculator.html", "index.html", "owl.html", "psd.html"),
         *("traces/owl-ordinary.json.gz", "traces/owl.json.gz", "traces/psd.json.gz"),
     ]
     assert read(site / "traces" / "owl.json.gz") == run

@@ -1,0 +1,40 @@
+// @ts-check
+// A small curve of speed by draft length for every device, of which one is chosen: on the page and without a server.
+
+const [CURVE_WIDTH, CURVE_HEIGHT] = [160, 64];
+
+/** @param {string} tag @param {Record<string, string | number>} attributes @param {Element[]} children */
+function drawn(tag, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
+  made.append(...children);
+  return made;
+}
+
+function curve({ speeds, best, pays_to: last }, { longest, most }) {
+  const x = (drafts) => 4 + ((CURVE_WIDTH - 8) * Math.log(drafts)) / Math.log(longest);
+  const y = (speed) => CURVE_HEIGHT - 4 - ((CURVE_HEIGHT - 10) * speed) / most;
+  const points = speeds.map(([drafts, speed]) => [x(drafts), y(speed)]);
+  const at = points[speeds.findIndex(([drafts]) => drafts === best)];
+  const ends = last > 0 && last < speeds.at(-1)[0] ? [x(last + 0.5)] : [];
+  return drawn("svg", { viewBox: `0 0 ${CURVE_WIDTH} ${CURVE_HEIGHT}`, "aria-hidden": "true" },
+    drawn("path", { class: "one", d: `M0 ${y(1)}H${CURVE_WIDTH}` }),
+    drawn("path", { d: `M${points.map((one) => one.join(" ")).join("L")}` }),
+    ...ends.map((end) => drawn("path", { class: "cross", d: `M${end} ${y(1) - 7}v14` })),
+    drawn("circle", { cx: at[0], cy: at[1], r: 4 }));
+}
+
+/** The devices to choose from, as radio buttons that hold their curves; `made` makes an element of a tag, attributes and children. */
+export function deviceCurves(made, { chosen, curves, longest, most }) {
+  const one = (each, index) => {
+    const radio = made("input", { type: "radio", name: "calculator-device", value: index });
+    radio.checked = each.device === chosen;
+    radio.disabled = !each.speeds.length;
+    return made("label", { "data-no-terms": "" }, radio, made("strong", {}, each.device), made("span", {}, each.fastest),
+      ...(each.speeds.length ? [curve(each, { longest, most })] : []), made("small", {}, each.note));
+  };
+  return made("fieldset", {},
+    made("legend", {}, "Computed speed-up by draft length γ, on every device"),
+    made("p", {}, `γ from 1 to ${longest}. Dotted line: ordinary decoding. Dot: the fastest γ. Orange mark: from there on slower than ordinary decoding.`),
+    ...curves.map(one));
+}
