@@ -46,7 +46,8 @@ class CheckResult:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.check}: {self.message}"
+        separator = ":" if self.message.startswith("\n") else ": "
+        return f"{self.check}{separator}{self.message}"
 
 
 class DoesNotHoldError(Exception):

@@ -163,15 +163,15 @@ def _of_pass(each: _Pass, final: Tensor, gained: int, ends: frozenset[int]) -> I
             yield Event(BONUS)
 
 
-def report(events: DraftEvents, positions: int = 4) -> str:
-    """Return the occurrences in words, by draft position for the first few."""
-    parts = [
+def report(events: DraftEvents, positions: int = 4) -> list[str]:
+    """Return the occurrences in words, a line for each of the first draft positions and one for the rest."""
+    lines = [
         f"draft position {position}: "
         + ", ".join(f"{events.count[Event(kind, position)]:,} {kind}" for kind in BY_POSITION)
         for position in range(1, min(events.reach, positions) + 1)
     ]
-    parts += [f"{kind}: {events.count[Event(kind)]:,}" for kind in OVERALL if events.count[Event(kind)]]
-    return "; ".join(parts)
+    overall = [f"{kind}: {events.count[Event(kind)]:,}" for kind in OVERALL if events.count[Event(kind)]]
+    return [*lines, ", ".join(overall)] if overall else lines
 
 
 def required(events: DraftEvents, further: Iterable[str]) -> Iterator[Event]:

@@ -10,7 +10,7 @@ Equal distributions prove nothing about drafts that were never made. What happen
 (`draft_events`), and a proof holds only where each event that the method can reach reached a minimum.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -70,15 +70,19 @@ def proof(subject: ConformanceCase, *, sampled: bool = True, counted: bool = Tru
         True,
         "; ".join(each.message for each in main) + (f"; the same with {', '.join(others)}" if others else ""),
         untested=main[0].untested,
-        tested="; ".join(f"{each.name}: {report(each.events)}" for each in main if each.events.reach),
-        power="; ".join(each.power for each in main),
+        tested=_lines(f"{each.name}, {line}" for each in main if each.events.reach for line in report(each.events)),
+        power=_lines(each.power for each in main),
         never="" if is_baseline(subject) else _never(subject, main, others),
         counts=tuple(
-            (f"{each.name}, {text}" + (f", {name}" if name else ""), report(events))
+            (f"{each.name}, {text}" + (f", {name}" if name else ""), "; ".join(report(events)))
             for name, each in parts
             for text, events in each.texts
         ),
     )
+
+
+def _lines(texts: Iterable[str]) -> str:
+    return "".join(f"\n  {text}" for text in texts if text)
 
 
 def _comparison_of(subject: ConformanceCase) -> "_Compare":

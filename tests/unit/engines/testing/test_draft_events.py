@@ -71,7 +71,8 @@ def test_a_pass_that_accepts_rejects_and_drops() -> None:
         Event(MADE, 3): 1,
     }  # fmt: skip
     assert (events.reach, events.texts) == (3, 1)
-    assert report(events).startswith("draft position 1: 1 made, 1 verified, 1 accepted, 0 rejected; draft position 2:")
+    assert report(events)[0] == "draft position 1: 1 made, 1 verified, 1 accepted, 0 rejected"
+    assert report(events)[-1] == f"{LIKELY}: 1" or report(events)[-1].count(": 1") == 2
 
 
 def test_a_bonus_and_a_pass_without_one() -> None:
