@@ -97,11 +97,11 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def python_reference() -> str:
-    """Return the page of all names of `import draftscope as ds`."""
+    """Return the page of all names of `import draftscope as ds`, and of the widget, which needs a further package."""
     names = sorted(draftscope.__all__, key=lambda name: (name[0].islower(), name.lower()))
     entries = "\n\n".join(f"::: draftscope.{name}" for name in names)
     head = "# Python reference\n\nAll names of `import draftscope as ds`; [the guide](../python.md) has examples."
-    return f"{head}\n\n{entries}\n"
+    return f"{head}\n\n{entries}\n\n::: draftscope.notebook.Player\n"
 
 
 def command_reference() -> str:

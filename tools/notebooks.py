@@ -28,7 +28,8 @@ def run(path: Path) -> None:
     """
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     with TemporaryDirectory() as folder:
-        NotebookClient(notebook, timeout=600, resources={"metadata": {"path": folder}}).execute()
+        resources = {"metadata": {"path": folder}}
+        NotebookClient(notebook, timeout=600, resources=resources, store_widget_state=False).execute()
     for cell in notebook.cells:
         cell.metadata = {}
         if cell.cell_type == "code":
