@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from draftscope.analysis.results import Count, SweepError, read_json
+from draftscope.analysis.results import Count, SweepError, read_titled
 from draftscope.traces import limits
 from draftscope.traces.errors import Problem
 from draftscope.traces.schema import Name, Probability
@@ -108,19 +108,12 @@ _WORDS: Final = ErrorTexts(
 
 def read_certificate(data: bytes) -> Certificate:
     """Read a certificate; raises SweepError for another file."""
-    remedy = "give a file that draftscope certify wrote"
-    if len(data) > limits.FILE_BYTES:
-        raise SweepError(f"certificate: more than {limits.FILE_BYTES // 2**20} MB; {remedy}")
-    document = read_json(data, "certificate", limits.PART_VALUES, remedy)
-    if not isinstance(document, dict) or document.get("title") != TITLE:
-        raise SweepError(f"certificate: has another title than {TITLE!r}; {remedy}")
-    if document.get("version") != 1:
-        raise SweepError("certificate: is of another version than 1; read it with the release that wrote it")
+    document = read_titled(data, "certificate", TITLE, "draftscope certify")
     problems: list[Problem] = []
     found = record(_TYPE, document, "", problems, _WORDS)
     if found is None:
         raise SweepError(problems[0])
     shapes = {tuple(map(len, rows)) for rows in (found.expected, found.observed, found.spread)}
     if len(shapes) != 1 or len(set(shapes.pop())) != 1:
-        raise SweepError(f"observed: has other positions or letters than expected; {remedy}")
+        raise SweepError("observed: has other positions or letters than expected; certify the engine again")
     return found

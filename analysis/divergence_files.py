@@ -1,11 +1,11 @@
 """Files of `draftscope diff`, and other texts to compare. They may be from strangers, so they are checked."""
 
-import json
 from collections.abc import Mapping
 from math import isfinite
 from typing import Any, Final
 
 from draftscope.analysis.divergences import TITLE, Divergence, GreedyText, Reference, comparable, compare
+from draftscope.analysis.results import read_titled
 from draftscope.traces import limits
 
 _LARGEST: Final = 1e4
@@ -18,20 +18,10 @@ def read_divergence(data: bytes) -> tuple[Divergence, tuple[GreedyText, ...], tu
     Raises:
         ValueError: For another file.
     """
-    remedy = "give a file that draftscope diff wrote"
-    if len(data) > limits.FILE_BYTES:
-        raise ValueError(f"comparison: has more than {limits.FILE_BYTES // 2**20} MB; {remedy}.")
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        raise ValueError(f"comparison: is not JSON; {remedy}.") from None
-    if not isinstance(document, dict) or document.get("title") != TITLE:
-        raise ValueError(f"comparison: has another title than {TITLE!r}; {remedy}.")
-    if document.get("version") != 1:
-        raise ValueError("comparison: is of another version than 1; read it with the release that wrote it.")
+    document = read_titled(data, "comparison", TITLE, "draftscope diff")
     names = document.get("names")
     if not isinstance(names, list) or len(names) != 2:
-        raise ValueError(f"names: are not two; {remedy}.")
+        raise ValueError("names: are not two; give a file that draftscope diff wrote.")
     a, b = (read_texts(document.get(side) or ()) for side in ("a", "b"))
     name_a, name_b = (str(name)[: limits.NAME_CHARACTERS] for name in names)
     reference = _read_reference(document.get("reference"), len(a))

@@ -148,12 +148,7 @@ def read_results(data: bytes) -> Results:
 
     A last line that was cut off is left out: the sweep may be under way. Raises SweepError for what cannot be read.
     """
-    try:
-        text = gunzip(data, limits.JSON_BYTES)
-    except ValueError as error:
-        raise SweepError(f"results: {error}; compress them again") from None
-    if len(text) > limits.JSON_BYTES:
-        raise SweepError(f"results: more than {limits.JSON_BYTES // 2**20} MB; give fewer rows")
+    text = unpacked(data, "results")
     try:
         first = read_json(next((line for line in io.BytesIO(text) if line.strip()), b""), "results", limits.PART_VALUES)
     except SweepError:
@@ -205,7 +200,41 @@ def read_json(
     try:
         return from_json(text)
     except ValueError as error:
-        raise SweepError(f"{path}: is no JSON ({error}); {remedy}") from None
+        raise SweepError(f"{path}: is not JSON ({error}); {remedy}") from None
+
+
+def unpacked(data: bytes, name: str) -> bytes:
+    """Return the content of a file, gzipped or not; raises SweepError, with `name`, if it is damaged or too large."""
+    try:
+        text = gunzip(data, limits.JSON_BYTES)
+    except ValueError as error:
+        raise SweepError(f"{name}: {error}; compress the file again") from None
+    if len(text) > limits.JSON_BYTES:
+        raise SweepError(f"{name}: has more than {limits.JSON_BYTES // 2**20} MB; give fewer rows or requests")
+    return text
+
+
+def read_titled(data: bytes, name: str, title: str, command: str) -> dict[str, Any]:
+    """Parse a file that a command of Draftscope wrote, by its title.
+
+    Args:
+        data: Contents of the file.
+        name: Name of the file in messages.
+        title: Value of its field `title`.
+        command: The command that writes such files, for messages.
+
+    Raises:
+        SweepError: For another file, or one that is too large.
+    """
+    remedy = f"give a file that {command} wrote"
+    if len(data) > limits.FILE_BYTES:
+        raise SweepError(f"{name}: has more than {limits.FILE_BYTES // 2**20} MB; {remedy}")
+    document = read_json(data, name, limits.VALUES, remedy)
+    if not isinstance(document, dict) or document.get("title") != title:
+        raise SweepError(f"{name}: has another title than {title!r}; {remedy}")
+    if document.get("version") != 1:
+        raise SweepError(f"{name}: is of another version than 1; read it with the release that wrote it")
+    return document
 
 
 def to_line(row: ResultRow) -> bytes:
@@ -273,7 +302,7 @@ def _of_lines(text: bytes, about: list[Mapping[str, object]]) -> Iterator[Result
         try:
             row = read_line(line, f"line {number}")
         except SweepError as error:
-            if not line.endswith(b"\n") and ": is no JSON (" in str(error):
+            if not line.endswith(b"\n") and ": is not JSON (" in str(error):
                 return
             raise
         if isinstance(row, ResultRow):

@@ -9,11 +9,10 @@ from typing import Any, Final
 from draftscope.analysis.acceptance import acceptance_by_draft_position
 from draftscope.analysis.acceptance_rate import AcceptanceEvidence, AcceptanceRate, DraftCounts, counts_of, evidence
 from draftscope.analysis.groups import gathered
-from draftscope.analysis.results import SweepError, read_json, read_results
+from draftscope.analysis.results import SweepError, read_json, read_results, unpacked
 from draftscope.serving_engines import from_llama_cpp, from_sglang, from_vllm
 from draftscope.serving_formats import Sample, first_choice, get, is_finished, parsed
 from draftscope.traces import limits, loads
-from draftscope.traces.files import gunzip
 from draftscope.traces.labels import run_title
 from draftscope.traces.schema import Sums, Trace
 
@@ -34,12 +33,7 @@ def opened_acceptance(data: bytes) -> tuple[AcceptanceEvidence, ...]:
     Raises:
         ValueError: If it is of no known form, or no draft was verified; one sentence.
     """
-    try:
-        text = gunzip(data, limits.JSON_BYTES)
-    except ValueError as error:
-        raise SweepError(f"file: {error}; compress it again") from None
-    if len(text) > limits.JSON_BYTES:
-        raise SweepError(f"file: more than {limits.JSON_BYTES // 2**20} MB; give fewer requests")
+    text = unpacked(data, "file")
     document = _document(text)
     if document.get("schema") == "draftscope-trace":
         found = [of_trace(loads(text, name="file"))]

@@ -7,12 +7,11 @@ from typing import Any, Final
 import gradio as gr
 
 from draftscope.analysis.tables import counted
-from draftscope.demo.components.certificate import CertificateView
 from draftscope.demo.components.context import AT_ONCE, QUIET, Site, Update, scroll_to, serialized
+from draftscope.demo.components.engine_reports import CERTIFICATE, GREEDY_TEXTS, ReportView
 from draftscope.demo.components.experiment import FigureView, GridView, SeedTableView
 from draftscope.demo.components.export import ZipDownload
 from draftscope.demo.components.figure import FigureChooser
-from draftscope.demo.components.greedy_texts import GreedyTextsView
 from draftscope.demo.components.run_buttons import StartStop, progress_notice
 from draftscope.demo.components.run_selector import dropped, run_list, selected_ids
 from draftscope.demo.components.viewer import comparison_message, trace_viewer
@@ -106,9 +105,9 @@ class ComparePage:
             with gr.Tab("Experiments") as tab:
                 FigureView(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
             with gr.Tab("Certificate of an engine"):
-                CertificateView(site)
+                ReportView(site, CERTIFICATE)
             with gr.Tab("Greedy texts of two engines"):
-                GreedyTextsView(site)
+                ReportView(site, GREEDY_TEXTS)
         views = [self.viewer, self.bench, self.costs, self.export, *self.out.parts]
         self.parts: list[Any] = [self.tray, self.set, self.box, self.problem, *views, *self.chooser.parts]
         """Components that `show` updates."""

@@ -80,7 +80,7 @@ def _entries(text: str, path: str) -> Iterator[tuple[str, Any]]:
             yield f"line {number}", json.loads(line)
         except (ValueError, RecursionError) as error:
             raise ConfigError(
-                f"prompts: {path!r}, line {number} is no JSON ({error}); give one object a line, or a JSON array."
+                f"prompts: {path!r}, line {number} is not JSON ({error}); give one object a line, or a JSON array."
             ) from None
 
 

@@ -146,7 +146,7 @@ def test_a_turn_stands_behind_the_answers_of_ordinary_decoding(tmp_path: Path, m
     [
         (None, [], "prompts: '{file}' cannot be read (No such file or directory); give a file of JSON lines."),
         ("", [], "prompts: '{file}' holds none; give one object a line."),
-        ('{"prompt": "a"}\nhello\n', [], "prompts: '{file}', line 2 is no JSON"),
+        ('{"prompt": "a"}\nhello\n', [], "prompts: '{file}', line 2 is not JSON"),
         (
             '{"turns": []}\n',
             [],

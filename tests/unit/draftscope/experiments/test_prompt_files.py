@@ -100,7 +100,7 @@ def test_a_byte_order_mark_is_no_text(tmp_path: Path, content: str) -> None:
         ('{"conversations": [{"from": "human"}]}', "messages: turn 1 is empty"),
         ("{}", "line 1 has {}; give a text"),
         ("3", "line 1 has 3; give a text"),
-        ('{"prompt": "a"', "line 1 is no JSON"),
+        ('{"prompt": "a"', "line 1 is not JSON"),
         ("[]", "holds none; give one object a line."),
         ("\n\n", "holds none; give one object a line."),
     ],

@@ -82,7 +82,7 @@ class TestJsonlStore:
         ("name", "content", "problem"),
         [
             ("rows.json", None, "use a name that ends in .jsonl or .jsonl.gz"),
-            ("rows.jsonl", b"a diary\n", "rows.jsonl, line 1: is no JSON"),
+            ("rows.jsonl", b"a diary\n", "rows.jsonl, line 1: is not JSON"),
             ("rows.jsonl", line(), "line 1.key: is missing, so no experiment wrote the row; name another output file"),
             ("rows.jsonl", line(key="a"), "line 1.weights: is missing"),
             ("rows.jsonl.gz", gzip.compress(b"{}\n", mtime=0)[:12] + b"a", "cannot be unpacked"),

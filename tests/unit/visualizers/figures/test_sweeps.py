@@ -31,9 +31,9 @@ class TestReading:
     def test_a_last_line_that_was_cut_off_is_left_out_and_another_is_named(self) -> None:
         lines = [json.dumps(one).encode() for one in sweep(1)]
         assert len(read_results(b"\n".join([*lines, b'{"key":"0'])).rows) == len(lines)
-        with pytest.raises(SweepError, match="line 2: is no JSON"):
+        with pytest.raises(SweepError, match="line 2: is not JSON"):
             read_results(b"\n".join([lines[0], b'{"key":"0', lines[1]]))
-        with pytest.raises(SweepError, match=f"line {len(lines) + 1}: is no JSON"):
+        with pytest.raises(SweepError, match=f"line {len(lines) + 1}: is not JSON"):
             read_results(b"\n".join([*lines, b"{\n"]))
 
     def test_what_the_file_says_of_its_making_is_told(self) -> None:
@@ -47,9 +47,9 @@ class TestReading:
     @pytest.mark.parametrize(
         ("data", "problem"),
         [
-            (b"[" * 100_000, "results: is no JSON"),
+            (b"[" * 100_000, "results: is not JSON"),
             (gzip.compress(b"[]", mtime=0)[:-4], "results: cannot be unpacked"),
-            (gzip.compress(b" " * (65 * 2**20)), "results: more than 64 MB"),
+            (gzip.compress(b" " * (65 * 2**20)), "results: has more than 64 MB"),
             (b"[" + b"[]," * 2**24 + b"1]", "results: holds more than 3000000 values; give one row a line"),
             (b'{"about": {}}\n' * 200_001, "rows: there are more than 200000"),
         ],

@@ -1,7 +1,7 @@
-"""A comparison of greedy texts as the page shows it."""
+"""Reports about engines as the page shows them."""
 
 from draftscope.analysis.divergences import GreedyText, compare
-from draftscope.demo.components.greedy_texts import MAX_SPLITS, split_values
+from draftscope.demo.components.engine_reports import MAX_SPLITS, split_values
 
 
 def test_each_split_has_both_texts_up_to_a_number() -> None:
