@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from typer import Context, Option
 
 from draftscope.cli.errors import DONE, INVALID, NO_MODEL, CommandError
-from draftscope.cli.options import FigureName, Figures, TraceFiles, check_choice, reject_unused
+from draftscope.cli.options import (
+    FigureName,
+    Figures,
+    HelpAll,
+    TraceFiles,
+    check_choice,
+    rare_option,
+    reject_unused,
+)
 from draftscope.cli.streams import output_file, read_trace
 from draftscope.traces.files import STANDARD, read_bytes, write_atomic
 
@@ -163,15 +171,19 @@ def animate(
         Literal["passes", "milliseconds", "computed"] | None,
         Option(help="A frame is a forward pass of each run (default), or a time."),
     ] = None,
-    device: Annotated[str | None, Option(metavar="NAME", help="Of the computed clock, such as H100.")] = None,
+    device: Annotated[str | None, rare_option(metavar="NAME", help="Of the computed clock, such as H100.")] = None,
     target: Annotated[
-        str | None, Option(metavar="SIZE", help="Of the computed clock: parameters, or a name such as 'Llama 3.1 8B'.")
+        str | None,
+        rare_option(metavar="SIZE", help="Of the computed clock: parameters, or a name such as 'Llama 3.1 8B'."),
     ] = None,
-    drafter: Annotated[str | None, Option(metavar="SIZE", help="Of the computed clock, in the same form.")] = None,
+    drafter: Annotated[str | None, rare_option(metavar="SIZE", help="Of the computed clock, in the same form.")] = None,
     engine: Annotated[
-        str | None, Option(metavar="NAME", help="Of the computed clock: eager or 'CUDA graphs' (default).")
+        str | None,
+        rare_option(metavar="NAME", help="Of the computed clock: eager or 'CUDA graphs' (default)."),
     ] = None,
-    batch: Annotated[int | None, Option(metavar="N", help="Of the computed clock: sequences decoded together.")] = None,
+    batch: Annotated[
+        int | None, rare_option(metavar="N", help="Of the computed clock: sequences decoded together.")
+    ] = None,
     passes_per_frame: Annotated[int | None, Option(metavar="N", help="Of the clock of passes; default: 1.")] = None,
     slowdown: Annotated[
         float | None, Option(metavar="N", help="Of the clocks of time: times slower than measured; default: 4.")
@@ -181,6 +193,7 @@ def animate(
     width: Annotated[int | None, Option(metavar="PIXELS", help="Of a frame; default: 720.")] = None,
     title: Annotated[list[str] | None, Option(metavar="TEXT", help="Title of a run; once for each, in order.")] = None,
     clip: Annotated[bool, Option("--clip", help="Only the decoded clip of a video.")] = False,
+    help_all: HelpAll = False,
 ) -> int:
     """Animate runs side by side, as GIF, MP4 or WebP."""
     kind = _kind(output, _ANIMATIONS, file_format)

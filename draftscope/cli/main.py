@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from draftscope import __version__
 from draftscope.cli import aliases, certify, dev, diff, experiment, figure, hardware, model, run, site, trace
 from draftscope.cli.errors import DONE, INTERRUPTED, INVALID, NO_MODEL, READER_GONE, USAGE, CommandError
+from draftscope.cli.options import LongCommand
 from draftscope.cli.streams import exit_code_for_pipe
 from draftscope.engines.models.errors import ModelError
 from draftscope.traces.errors import TraceError
@@ -128,17 +129,17 @@ app: Final = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("list")(run.list_names)
-app.command("run")(run.run)
+app.command("run", cls=LongCommand)(run.run)
 app.command("check")(run.check)
 app.command("view")(figure.view)
 app.command("figure")(figure.figure)
 app.command("export")(figure.export)
-app.command("animate")(figure.animate)
+app.command("animate", cls=LongCommand)(figure.animate)
 app.command("site")(site.site)
 app.add_typer(trace.app, name="trace")
 app.add_typer(model.app, name="model")
 app.add_typer(hardware.app, name="hardware")
-app.command("bench")(experiment.bench)
+app.command("bench", cls=LongCommand)(experiment.bench)
 app.command("certify")(certify.certify)
 app.command("diff")(diff.diff)
 app.add_typer(experiment.app, name="experiment")

@@ -1,15 +1,43 @@
 """Options that several commands share, and completion of their values."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any
 
-from typer import Argument, Context, Option
+from typer import Argument, Context, Exit, Option
+from typer.core import TyperCommand
 
 from draftscope.cli.errors import CommandError
 from draftscope.engines.settings import ConfigError, read_variables
 
-_DEVICES = "auto, cpu, cuda, cuda:N or mps; default: DRAFTSCOPE_DEVICE, or auto, which takes a CUDA GPU if there is one"
+_DEVICES = "auto, cpu, cuda, cuda:N or mps; default: DRAFTSCOPE_DEVICE, or auto"
+_RARE = "rare"
+rare_option = partial(Option, rich_help_panel=_RARE)
+"""An option that a `LongCommand` lists only in its `--help-all`."""
+
+
+class LongCommand(TyperCommand):
+    """A command whose `--help` only names its rare options; `--help-all` describes them, too."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options that this help lists."""
+        params = self.params
+        rare = [] if ctx.meta.get(_RARE) else [one for one in params if getattr(one, "rich_help_panel", None) == _RARE]
+        self.params = [one for one in params if one not in rare]
+        super().format_options(ctx, formatter)
+        self.params = params
+        if rare:
+            names = [one.opts[0] for one in rare if one.name != "help_all"]
+            formatter.write_paragraph()
+            formatter.write_text(f"--help-all also describes {', '.join(names)}.")
+
+
+def _print_all_help(ctx: Context, value: bool) -> None:
+    if value:
+        ctx.meta[_RARE] = True
+        print(ctx.get_help())
+        raise Exit
 
 
 def parse_assignments(texts: Sequence[str]) -> dict[str, str]:
@@ -112,15 +140,21 @@ Settings = Annotated[
     list[str] | None,
     Option("--set", metavar="NAME=VALUE", help="A setting of draftscope list.", autocompletion=_complete_settings),
 ]
-Chat = Annotated[bool | None, Option(help="Use the chat template; default: if the model has one.", show_default=False)]
-System = Annotated[str | None, Option(metavar="TEXT", help="System turn of the chat template.")]
+HelpAll = Annotated[bool, rare_option("--help-all", is_eager=True, callback=_print_all_help, help="Show this help.")]
+Chat = Annotated[
+    bool | None,
+    rare_option(help="Use the chat template; default: if the model has one.", show_default=False),
+]
+System = Annotated[str | None, rare_option(metavar="TEXT", help="System turn of the chat template.")]
 Template = Annotated[
     list[str] | None,
-    Option("--template", metavar="NAME=VALUE", help="A variable of the chat template, such as enable_thinking=false."),
+    rare_option(
+        "--template", metavar="NAME=VALUE", help="A variable of the chat template, such as enable_thinking=false."
+    ),
 ]
 Cluster = Annotated[
     str,
-    Option(
+    rare_option(
         metavar="ADDRESS",
         envvar="DRAFTSCOPE_CLUSTER",
         help="Dask scheduler whose workers run it, such as tcp://HOST:8786.",
@@ -128,11 +162,11 @@ Cluster = Annotated[
 ]
 Device = Annotated[str, Option(metavar="DEVICE", help=f"{_DEVICES}.", show_default=False)]
 Devices = Annotated[
-    str | None, Option(metavar="DEVICE", help=f"{_DEVICES}; a large language model takes several: cuda:0,cuda:1.")
+    str | None, Option(metavar="DEVICE", help=f"{_DEVICES}; several for a large language model: cuda:0,cuda:1.")
 ]
 Dtype = Annotated[
     str | None,
-    Option(
+    rare_option(
         metavar="DTYPE",
         help="Of published weights; default: float32 on a CPU, else bfloat16.",
         autocompletion=_complete_dtypes,

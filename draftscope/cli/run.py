@@ -15,6 +15,7 @@ from draftscope.cli.options import (
     Chat,
     Devices,
     Dtype,
+    HelpAll,
     Json,
     Method,
     Model,
@@ -23,6 +24,7 @@ from draftscope.cli.options import (
     Template,
     parse_assignments,
     parse_variables,
+    rare_option,
 )
 from draftscope.cli.streams import output_file, report_unwritable
 from draftscope.engines.paths import MODELS_VARIABLE
@@ -91,7 +93,7 @@ def run(
         str | None, Option(metavar="ID", help="Model that drafts; default: the catalogue's for this model.")
     ] = None,
     draft_device: Annotated[
-        str | None, Option(metavar="DEVICE", help="Device of the drafter; default: as --device.")
+        str | None, rare_option(metavar="DEVICE", help="Device of the drafter; default: as --device.")
     ] = None,
     prompt: Annotated[
         str | None, Option(metavar="TEXT", help="- is standard input; default: the model's example.")
@@ -100,7 +102,8 @@ def run(
     system: System = None,
     template: Template = None,
     messages: Annotated[
-        str | None, Option(metavar="FILE", help="Turns of a conversation in JSON, in place of a prompt.")
+        str | None,
+        rare_option(metavar="FILE", help="Turns of a conversation in JSON, in place of a prompt."),
     ] = None,
     seed: Annotated[str, Option(metavar="N", help="From 0 to 2147483647.")] = "0",
     preset: Annotated[
@@ -110,8 +113,9 @@ def run(
     device: Devices = None,
     dtype: Dtype = None,
     record_top_k: Annotated[
-        int | None, Option(metavar="K", help="Most likely tokens to record for each verdict.")
+        int | None, rare_option(metavar="K", help="Most likely tokens to record for each verdict.")
     ] = None,
+    help_all: HelpAll = False,
 ) -> int:
     """Decode once and write the trace."""
     from draftscope.engines.models.catalog import terms_of

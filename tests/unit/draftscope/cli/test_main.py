@@ -22,13 +22,13 @@ TABLE = {
     *("hardware calibrate", "hardware predict", "experiment run", "dev record", "dev clip-cards"),
     *("trace validate", "trace show", "trace schema", "trace perfetto"),
 }
-MAX_LINES = 40
+MAX_LINES, MAX_COLUMNS = 30, 80
 
 
 def commands() -> Iterator[tuple[str, Context]]:
     """All commands and groups by their words."""
     root = get_command(app)
-    pending = [Context(root, info_name=NAME, terminal_width=100)]
+    pending = [Context(root, info_name=NAME, terminal_width=MAX_COLUMNS)]
     while pending:
         context = pending.pop()
         yield context.command_path.removeprefix(NAME).strip(), context
@@ -48,13 +48,22 @@ def test_help_fits_a_screen_and_describes_everything(name: str) -> None:
     context = COMMANDS[name]
     text = context.command.get_help(context)
     lines = text.splitlines()
-    assert len(lines) <= MAX_LINES and max(map(len, lines)) <= 100
+    assert len(lines) <= MAX_LINES and max(map(len, lines)) <= MAX_COLUMNS
     assert context.command.help and context.command.help.split("\n")[0].endswith(".")
     undescribed = [one.name for one in context.command.params if not getattr(one, "help", "") and one.name != "help"]
     assert undescribed == []
+    assert [
+        one.opts[0] for one in context.command.params if one.opts[0].startswith("-") and one.opts[0] not in text
+    ] == []
     for short in ("-h", "--help"):
         result = RUNNER.invoke(app, [*name.split(), short])
         assert (result.exit_code, result.stderr) == (0, "") and result.stdout.startswith(f"Usage: {NAME}")
+
+
+def test_rare_options_are_described_by_a_longer_help() -> None:
+    helps = [RUNNER.invoke(app, ["run", option, "scd"]).stdout for option in ("--help", "--help-all")]
+    assert [text.count("Device of the drafter; default: as --device.") for text in helps] == [0, 1]
+    assert "--help-all also describes --draft-device" in helps[0] and "also describes" not in helps[1]
 
 
 def test_version() -> None:
