@@ -28,7 +28,7 @@ _NEAR: Final = 0.4
 @torch.inference_mode()
 def picture(model: Any, prompt: str, seed: int) -> Tensor:
     """A picture by ordinary decoding, one pass a token."""
-    network = model._network
+    network = model.network
     generator = torch.Generator().manual_seed(seed)
     ids = condition_ids(torch.tensor([parse_prompt(prompt)]))
     start, cache, tokens = ids.shape[1], SlotCache(len(network.backbone.layers), network.prefix + GRID**2), []
@@ -46,7 +46,7 @@ def picture(model: Any, prompt: str, seed: int) -> Tensor:
 def text(model: Any, prompt: str, config: Any) -> list[int]:
     """A text at block size 1: a pass over the last token and a mask, which becomes the likeliest token."""
     task = model.make_task(prompt, config)
-    network, ids = model._network, torch.tensor([[*task.prompt_ids, task.mask]])
+    network, ids = model.network, torch.tensor([[*task.prompt_ids, task.mask]])
     positions, tokens = torch.arange(len(task.prompt_ids) + task.length), list[int]()
     cache, first = SlotCache(len(network.model.layers), len(positions)), 0
     while len(tokens) < task.length:

@@ -82,7 +82,7 @@ class Stopwatch:
         inside = [getattr(session, name) for name in ("_blocks", "_backbone") if hasattr(session, name)]
         for inner in (*inside, *getattr(session, "_sessions", {}).values()):
             self._watch(inner)
-        for name in ("logits", "_network", "paths"):
+        for name in ("logits", "network", "paths"):
             if isinstance(part := getattr(session, name, None), Network):
                 hidden, head = self._timed(part.hidden, name), self._timed(part.head, name)
                 setattr(session, name, replace(part, hidden=hidden, head=head))
@@ -123,7 +123,7 @@ def decode(jobs: Sequence[Job], *, record: bool = False) -> Decoded:
     sequences = driver.decode(jobs, watch, record=record)
     tokens = tuple(tuple(sequence.result[0].tolist()) for sequence in sequences)
     seconds, steps = processor_seconds() - start, tuple(tuple(sequence.steps) for sequence in sequences)
-    spent, bare = watch.spent, watch.spent["_network"] + watch.spent["paths"]
+    spent, bare = watch.spent, watch.spent["network"] + watch.spent["paths"]
     each = tuple(watch.passes[i] for i in range(len(sequences)))
     return Decoded(tokens, each, watch.forwards, watch.drafts, seconds, spent["logits"], bare, steps)
 

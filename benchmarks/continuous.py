@@ -149,7 +149,7 @@ def shares(traces: Sequence[Trace]) -> dict[str, float]:
 
 
 def quality(jobs: Sequence[Job], tokens: Tensor) -> dict[str, float]:
-    """See the module; `tokens` [B, N, D] are what the jobs decoded."""
+    """Return the spread of decoded `tokens` [B, N, D], or the share of pictures that match their prompts."""
     model: Any = jobs[0].model
     if isinstance(model, ToyField):
         return {"spread": model.spread(tokens.double())}

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = Options("smollm2", __doc__, rounds=20).read(arguments)
     model: Any = load_model("smollm2", "cpu")
     plain = AutoModelForCausalLM.from_pretrained(download_dir("smollm2"), dtype=torch.float32).eval()
-    rows, claims = passes(model._network, plain, chosen.rounds)
+    rows, claims = passes(model.network, plain, chosen.rounds)
     claims += ordinary(model, plain, max(chosen.rounds // 5, 1))
     finish(chosen, "smollm2", claims, rows)
 
@@ -91,7 +91,7 @@ def ordinary(model: Any, plain: Any, rounds: int) -> list[Claim]:
         job = RunRequest("ar", model, prompt, settings={"top_k": 1, "length": LENGTH}).job()
         ids, count = list(job.task.prompt_ids), count + decode([job]).forwards
         pairs += time_alternating(
-            partial(decode, [job]), partial(by_hand, model._network, ids, job.task.eos_token_ids), rounds
+            partial(decode, [job]), partial(by_hand, model.network, ids, job.task.eos_token_ids), rounds
         )
         both = time_alternating(partial(decode, [job]), partial(generated, plain, ids), rounds)
         times += [1 / ratio for ratio in ratios(both)]

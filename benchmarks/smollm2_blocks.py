@@ -154,8 +154,8 @@ def log_likelihood(prompt: Prompt, text: Sequence[int]) -> float:
     model: Any = load_model(BASE, "cpu")
     before = model.make_task(prompt.text, make_config(METHODS["ar"].config, {"length": 64})).prompt_ids
     ids = torch.tensor([[*before, *text]])
-    states = model._network.model(ids, position_ids=torch.arange(ids.shape[1])[None]).last_hidden_state[0]
-    logits = model._network.logits(states[len(before) - 1 : -1])
+    states = model.network.model(ids, position_ids=torch.arange(ids.shape[1])[None]).last_hidden_state[0]
+    logits = model.network.logits(states[len(before) - 1 : -1])
     return float(logits.log_softmax(-1).gather(1, ids[0, len(before) :, None]).mean())
 
 

@@ -166,7 +166,7 @@ def with_scores(decision: Decision, rows: DraftRows, score: Float[Tensor, " K"],
 
 
 def check_size(task: TextTask, size: int, graph: Graph) -> None:
-    """See that the distributions of all rows find room; raises ConfigError when they do not."""
+    """Raise ConfigError if the distributions of all rows do not fit in memory."""
     rows = len(graph.nodes)
     needed = 3 * 8 * rows * size * task.vocab_size
     if needed > MAX_BYTES:

@@ -157,10 +157,10 @@ class BlockLM(CausalText):
         Raises:
             ValueError: For a base model without a lean form, as in bfloat16.
         """
-        if not isinstance(base._network, LeanCausalLM):
+        if not isinstance(base.network, LeanCausalLM):
             raise ValueError("its base model has no lean form; set dtype=float32")
-        self._network: LeanCausalLM = base._network
-        self._decoder: FastDecoder = base._network.model
+        self.network: LeanCausalLM = base.network
+        self._decoder: FastDecoder = base.network.model
         self._traits = base._traits
         self._base, self._adapter, self.card, self.device = base, adapter, card, base.device
         self._tokenizer, self._longest, self.ends, self._width = base._tokenizer, base._longest, base.ends, base._width
@@ -226,6 +226,6 @@ class BlockLM(CausalText):
 
     def _logits(self, states: Tensor) -> Tensor:
         """Logits [n, T, V], of which the mask's are not computed."""
-        logits = self._network.logits(states.flatten(0, 1))[:, : self._width]
+        logits = self.network.logits(states.flatten(0, 1))[:, : self._width]
         padded: Tensor = F.pad(logits, (0, 1)).unflatten(0, states.shape[:2])
         return padded

@@ -86,7 +86,7 @@ class CheckpointDir:
         return {key: inner for key, inner in value.items() if inner is not None}
 
     def check_fixed(self, settings: Mapping[str, Any], fixed: Mapping[str, object], title: str) -> None:
-        """See that fields which are there have the one value that was built."""
+        """Check that fields, where they are given, have the one value that is supported."""
         for name, value in fixed.items():
             if settings.get(name, value) != value:
                 raise self.unsupported(
@@ -168,7 +168,7 @@ class CheckpointDir:
         return state
 
     def check_floats(self, state: Mapping[str, Tensor]) -> None:
-        """See that tensors are plain floats, or int64: counts and indices."""
+        """Check that tensors are plain floats, or int64 for counts and indices."""
         for name, part in state.items():
             if part.dim() and part.dtype not in (*FORMATS.values(), torch.int64, torch.bool):
                 raise self.unsupported(

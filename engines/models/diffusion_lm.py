@@ -56,10 +56,10 @@ class DiffusionLM(Networked):
         self.card, self.device, self.kind = card, device, kind
         self.families: tuple[Family, ...] = ("diffusion-lm",) if kind.full else ("diffusion-lm", "discrete-ar")
         self.num_parameters = count_parameters(network)
-        self._network = network.eval()
+        self.network = network.eval()
         if len({weight.device for weight in network.parameters()}) == 1:
-            self._network.to(device)
-            self._network.model = lean(self._network.model)
+            self.network.to(device)
+            self.network.model = lean(self.network.model)
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for speed: further ids are not tokens.
         self._width = max(tokenizer.get_vocab().values()) + 1
@@ -125,9 +125,9 @@ class DiffusionLM(Networked):
         slots = (
             max(len(task.prompt_ids) + task.length for task in tasks) + 64
         )  # tokens that are not stored come after a text
-        layers = len(self._network.model.layers)
+        layers = len(self.network.model.layers)
         if not self.kind.full:
-            needed = len(tasks) * slots * cached_numbers(self._network.config) * self.dtype.itemsize
+            needed = len(tasks) * slots * cached_numbers(self.network.config) * self.dtype.itemsize
             check_cache(self.card.id, needed, str(self.device), len(tasks))
         network = Network(self._hidden, self._logits, layers, self.kind.mask, self.device)
         blocks = BlockSession(network, len(tasks), slots)
@@ -136,9 +136,9 @@ class DiffusionLM(Networked):
         return TokenSession(blocks, [task.prompt_ids for task in tasks], self.kind.mask, shift=self.kind.shift)
 
     def _hidden(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: Any) -> Tensor:
-        states = hidden_states(self._network.model, positions, cache, mask, input_ids=ids)
+        states = hidden_states(self.network.model, positions, cache, mask, input_ids=ids)
         return states.to(self.device)  # where it has several
 
     def _logits(self, states: Tensor) -> Tensor:
-        logits: Tensor = self._network.lm_head(states)[..., : self._width]
+        logits: Tensor = self.network.lm_head(states)[..., : self._width]
         return logits.to(self.device)

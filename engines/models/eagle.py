@@ -30,7 +30,7 @@ from draftscope.engines.models.fast_decoder import (
     packs,
 )
 from draftscope.engines.models.sessions.causal import SlotCache
-from draftscope.engines.models.torch_model import count_parameters
+from draftscope.engines.models.torch_model import Networked, count_parameters
 from draftscope.engines.models.transformers_api import LlamaDecoderLayer, LlamaRMSNorm
 from draftscope.engines.protocol import ForwardResult, StageCallback, Task
 from draftscope.engines.sampling.distributions import Sampling, to_probs
@@ -118,7 +118,7 @@ class EagleSession:
 
     def __init__(self, network: EagleHead, target: CausalLMSession, tasks: Sequence[Task]) -> None:
         target.record_hidden_states(network.taps)
-        self._network, self._target, self._width = network, target, tasks[0].vocab_size
+        self.network, self._target, self._width = network, target, tasks[0].vocab_size
         self._prompts = [torch.tensor(task.prompt_ids, device=network.ids.device) for task in tasks]
         self._caches = [SlotCache(1, len(task.prompt_ids) + task.length) for task in tasks]
         self._last: dict[int, Tensor] = {}
@@ -130,10 +130,10 @@ class EagleSession:
     ) -> dict[int, ForwardResult]:
         """Run the drafter; values are distributions [1, V]."""
         fed = [self._state(sequence, request) for sequence, request in requests.items()]
-        logits = self._network.logits(torch.cat([self._last[sequence] for sequence in requests]))
+        logits = self.network.logits(torch.cat([self._last[sequence] for sequence in requests]))
         lap("forward", logits)
         probs = torch.zeros(len(fed), 1, self._width, dtype=torch.float64, device=logits.device)
-        probs[:, :, self._network.ids] = to_probs(logits[:, None, None], sampling)
+        probs[:, :, self.network.ids] = to_probs(logits[:, None, None], sampling)
         lap("logits", probs)
         return {i: ForwardResult(row, 1, count) for i, row, count in zip(requests, probs, fed, strict=True)}
 
@@ -147,8 +147,8 @@ class EagleSession:
             start, hidden = seen
             cached.crop(start - cached.get_seq_length())
             ids = text[start + 1 :]
-            states = self._network.fused(hidden[: len(ids)])
-        self._last[sequence] = self._network.forward(ids, states, cached)[-1:]
+            states = self.network.fused(hidden[: len(ids)])
+        self._last[sequence] = self.network.forward(ids, states, cached)[-1:]
         return len(ids)
 
 
@@ -166,9 +166,10 @@ class EagleDrafter(CausalCheckpoint):
 
 def load(name: str, target: Any) -> EagleDrafter:
     """The drafter of this name; raises ModelError for a target without hidden states, and for damaged weights."""
-    if not isinstance(getattr(target, "_network", None), LeanCausalLM):
+    of_target = target.network if isinstance(target, Networked) else None
+    if not isinstance(of_target, LeanCausalLM):
         raise ModelError(f"drafter: 'eagle' reads the hidden states of {target.card.id} in float32; set dtype=float32.")
-    network, weights, parameters = _loaded(name, target.card.id, target._network)
+    network, weights, parameters = _loaded(name, target.card.id, of_target)
     title = f"Drafter of {target.card.id} that reads its hidden states"
     return EagleDrafter(network, target, ModelCard(id=name, title=title, weights=weights), parameters)
 

@@ -11,14 +11,15 @@ from draftscope.engines.models.transformers_api import cache_argument
 class Networked:
     """A model around one network."""
 
-    _network: Any
+    network: Any
+    """The network: a module of torch."""
     num_parameters: int
     """Number of parameters."""
 
     @property
     def dtype(self) -> torch.dtype:
         """Data type of the network's computations."""
-        return _dtype_of(self._network)
+        return _dtype_of(self.network)
 
 
 def _dtype_of(network: Any) -> torch.dtype:

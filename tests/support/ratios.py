@@ -34,7 +34,7 @@ def measured() -> dict[str, float]:
     by_hand = partial(_by_hand.picture, model, ordinary.prompt, 0)
     position = torch.arange(4)[None]
     networks = [
-        partial(torch.no_grad()(network), position, position) for network in (model._network, Transformer().eval())
+        partial(torch.no_grad()(network), position, position) for network in (model.network, Transformer().eval())
     ]
     decode([ordinary])
     for once in networks:

@@ -23,10 +23,10 @@ class TinyLM(DiffusionLM):
         """Logits [n, V] of a row under a mask, without any cache."""
         mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
         with torch.inference_mode():
-            states = self._network.model(
+            states = self.network.model(
                 input_ids=ids[None], position_ids=position[None], attention_mask=mask[None, None], use_cache=False
             )
-            logits: Tensor = self._network.lm_head(states.last_hidden_state)[0]
+            logits: Tensor = self.network.lm_head(states.last_hidden_state)[0]
         return logits.clone()
 
 

@@ -206,7 +206,7 @@ class StudioPatch(LatentPictures):
     def _backbone(self, values: Tensor) -> Backbone:
         """A session for sequences under conditions [B, R, 2]."""
         prefixes = condition_vectors(values.flatten(0, 1)).unflatten(0, values.shape[:2])
-        return CausalSession(self._network, prefixes, GRID**2, len(self._network.backbone.layers))
+        return CausalSession(self.network, prefixes, GRID**2, len(self.network.backbone.layers))
 
     def pixels(self, tokens: Tensor) -> Tensor:
         """Tokens [B, 144, 8] in the order of generation to images [B, 3, 96, 96] in [-1, 1]."""
@@ -231,7 +231,7 @@ class MaskedPatch(StudioPatch):
 
     def _backbone(self, values: Tensor) -> StackedRows:
         orders = self.sequence.to(self.device).expand(len(values), -1)
-        return StackedRows(self._network, orders, values, PREFIX)
+        return StackedRows(self.network, orders, values, PREFIX)
 
 
 @cache

@@ -40,7 +40,7 @@ def load(model_id: str, device: str = "cpu") -> BlockLM:
     weights = verify(_FOLDER, {file: entry.get("sha256", "")}, model_id, remedy)
     base = loading.load(download_dir(BASE), device, torch.float32)  # the lean form that the adapter is added to
     assert isinstance(base, CausalCheckpoint)
-    published, config = download_dir(BASE) / _WEIGHTS, base._network.config
+    published, config = download_dir(BASE) / _WEIGHTS, base.network.config
     parts = {name: weight.to(device) for name, weight in load_file(_FOLDER / file).items()}
     with safe_open(_FOLDER / file, "pt") as opened:
         trained_on = (opened.metadata() or {}).get("base_sha256", "")

@@ -117,7 +117,7 @@ class CausalText(Networked):
             check_vocabularies(target, cast(Model, self))
         largest = min(tasks[0].vocab_size, self._width)
         ids = torch.tensor(sorted(i for i in names.keys() & set(other.values()) if i < largest), device=self.device)
-        rows = int(self._network.config.get_text_config().vocab_size)
+        rows = int(self.network.config.get_text_config().vocab_size)
         same = copy(self)
         same._shared = SharedTokens(tasks[0].vocab_size, ids, rows)
         return same
@@ -184,7 +184,7 @@ class CausalText(Networked):
 
     def open_session(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
         """Open a session, one sequence per task."""
-        return CausalLMSession(self._network, tasks, self._width, self._traits, self._shared)
+        return CausalLMSession(self.network, tasks, self._width, self._traits, self._shared)
 
 
 class CausalLM(CausalText):
@@ -204,7 +204,7 @@ class CausalLM(CausalText):
         """
         check_network(network, field)
         self._traits = traits_of(network, field)
-        self._network, self._tokenizer, self.num_parameters = network, tokenizer, count_parameters(network)
+        self.network, self._tokenizer, self.num_parameters = network, tokenizer, count_parameters(network)
         self.device = input_device(network)
         config = network.config.get_text_config()
         self._width = int(config.vocab_size)
@@ -234,7 +234,7 @@ class CausalCheckpoint(CausalText):
         """Wrap a network, in its lean form (`engines.models.fast_decoder`) where it has one; prompts go to `device`."""
         self.num_parameters, self.card, self.device = count_parameters(network), card, device
         self.ends, self._longest, self._traits = ends_of(network), _longest(network.config), traits_of(network, "model")
-        self._network = LeanCausalLM(network) if is_supported(getattr(network, "model", None)) else network
+        self.network = LeanCausalLM(network) if is_supported(getattr(network, "model", None)) else network
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for speed, and a tokenizer have tokens that no head predicts.
         self._width = min(max(self.token_space.values()) + 1, int(network.config.get_text_config().vocab_size))
@@ -326,7 +326,7 @@ class CausalLMSession(DiscreteSession):
         traits: NetworkTraits,
         shared: SharedTokens | None = None,
     ) -> None:
-        self._network, self._width, self._traits, self._shared = network, width, traits, shared
+        self.network, self._width, self._traits, self._shared = network, width, traits, shared
         self.prefix = max(len(task.prompt_ids) for task in tasks)
         home = input_device(network)
         self._prompts = [torch.tensor(task.prompt_ids, device=home) for task in tasks]
@@ -336,9 +336,9 @@ class CausalLMSession(DiscreteSession):
 
     def _new_cache(self, positions: int) -> Any:
         """An empty cache for a text; None for a network whose cache cannot be cut."""
-        if isinstance(self._network, LeanCausalLM):
-            return SlotCache(len(self._network.model.layers), positions)
-        return new_cache(self._network) if self._traits.has_cache else None
+        if isinstance(self.network, LeanCausalLM):
+            return SlotCache(len(self.network.model.layers), positions)
+        return new_cache(self.network) if self._traits.has_cache else None
 
     def record_hidden_states(self, taps: tuple[int, ...]) -> None:
         """Record the hidden states after these layers of a fast network, and the last, until `pop_hidden_states`."""
@@ -371,9 +371,9 @@ class CausalLMSession(DiscreteSession):
             if start < stored:
                 cache.crop(start - stored)
         ids = text[start:][None]
-        if not isinstance(self._network, LeanCausalLM):
-            return feed(self._network, self._traits, ids, cache, start, wanted)[:, : self._width]
-        out = self._network(ids, cache, wanted, self._taps)
+        if not isinstance(self.network, LeanCausalLM):
+            return feed(self.network, self._traits, ids, cache, start, wanted)[:, : self._width]
+        out = self.network(ids, cache, wanted, self._taps)
         if self._taps:
             states = torch.cat([*out.tapped, out.last_hidden_state], -1)[0]
             first, earlier = self._seen.get(sequence, (start, states[:0]))

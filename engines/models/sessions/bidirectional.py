@@ -29,7 +29,7 @@ class StackedRows:
             buffer: Additional positions of every row.
         """
         self.rows = labels.shape[1]
-        self._network, self._order, self._labels, self._buffer = network, orders, labels, buffer
+        self.network, self._order, self._labels, self._buffer = network, orders, labels, buffer
 
     def cost(self, request: PathRequest) -> tuple[int, int]:
         """Rows, and tokens fed over all of them: every row is whole."""
@@ -39,7 +39,7 @@ class StackedRows:
     def logits(self, requests: Mapping[int, PathRequest]) -> Tensor:
         """Return conditions [B, R, W, H]."""
         parts = [self._stack(sequence, request) for sequence, request in requests.items()]
-        out = self._network(*(torch.cat([part[i] for part in parts]) for i in range(3)))  # [rows, N, H]
+        out = self.network(*(torch.cat([part[i] for part in parts]) for i in range(3)))  # [rows, N, H]
         conditions, start = [], 0
         for (sequence, request), (tokens, _, _) in zip(requests.items(), parts, strict=True):
             output = out[start : start + len(tokens)].unflatten(0, (self.rows, -1))  # [R, prefixes, N, H]

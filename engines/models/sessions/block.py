@@ -88,7 +88,7 @@ class BlockSession(DiscreteSession):
     """The session of a diffusion language model: sequences of at most `slots` positions, prompt included."""
 
     def __init__(self, network: Network, sequences: int, slots: int) -> None:
-        self._network, self.device, self.slots = network, network.device, slots
+        self.network, self.device, self.slots = network, network.device, slots
         self._pass = Pass(torch.empty(0, dtype=torch.long))
         self._cache = Cache(layers=[BlockLayer(sequences, slots, self._pass) for _ in range(network.layers)])
         self._holders = list(range(sequences))
@@ -97,7 +97,7 @@ class BlockSession(DiscreteSession):
     def logits(self, requests: Mapping[int, BlockRequest]) -> Tensor:
         """Return the logits of the tokens in `output_index`, [B, K, 1, T, V]."""
         sequences, row_indices = assign_rows(self._holders, requests, self._cache.layers)
-        device, requested = self._network.device, [requests[one].in_one_row() for one in sequences]
+        device, requested = self.network.device, [requests[one].in_one_row() for one in sequences]
         counts = [request.tokens.shape[0] for request in requested]
         rows = [i for i, count in enumerate(counts) for _ in range(count)]
         ids = (
@@ -111,10 +111,10 @@ class BlockSession(DiscreteSession):
         seen = _seen(requested, ids.shape[1], self._pass.end)
         mask = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
         mask = (mask if len(rows) == len(requested) else mask[rows])[:, None]
-        hidden = self._network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
+        hidden = self.network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
         states = hidden.gather(1, read[..., None].expand(-1, -1, hidden.shape[-1]))
-        logits = self._network.head(states)
-        logits[..., self._network.mask].fill_(-torch.inf)
+        logits = self.network.head(states)
+        logits[..., self.network.mask].fill_(-torch.inf)
         several = any(len(request.tokens) > 1 for request in requests.values())
         logits = _apart(logits.split(counts), [requests[one] for one in sequences]) if several else logits[:, None]
         if sequences != [*requests]:

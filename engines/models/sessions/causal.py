@@ -126,7 +126,7 @@ class CausalSession(DiscreteSession):
         self, network: Callable[..., Tensor], prefixes: Shaped[Tensor, "B R P *D"], length: int, layers: int
     ) -> None:
         sequences, self.rows, self.prefix = prefixes.shape[:3]
-        self._network, self._prefixes = network, prefixes
+        self.network, self._prefixes = network, prefixes
         # One slot more than positions takes the padding of sequences that ask for fewer tokens than others.
         self._slots = CacheSlots(sequences * self.rows, self.prefix + length + 1)
         self._layers = [SlotLayer(self._slots) for _ in range(layers)]
@@ -160,7 +160,7 @@ class CausalSession(DiscreteSession):
 
     def _forward(self, ids: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         """The network's logits."""
-        return self._network(ids, positions, self._cache, mask)
+        return self.network(ids, positions, self._cache, mask)
 
     def _inputs(self, sequence: int, request: ProbsRequest | PathRequest, start: int) -> list[Tensor]:
         """Input ids [T] of every row of a sequence from position `start` of prefix and canvas on."""

@@ -42,7 +42,7 @@ MODELS: Final = {ID: TARGET, "toy-raster-small": SMALL}
 
 
 def refuse_prompt(name: str, prompt: str, guided: bool) -> None:
-    """See that a toy is given no prompt, nor guided by one; raises ValueError where it is."""
+    """Raise ValueError if a toy is given a prompt or guidance."""
     if prompt:
         raise ValueError(f"prompt: {name} draws without a prompt; leave it empty.")
     if guided:

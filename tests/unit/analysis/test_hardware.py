@@ -153,7 +153,7 @@ def test_a_trace_needs_query_tokens_and_a_size_for_its_drafter() -> None:
 def test_the_models_that_ship_are_as_large_as_they_are_said_to_be() -> None:
     for name, size in SHIPPED.items():
         model, rows = load_model(name), {"studio-image": 1115 + 146, "studio-video": 1024 + 33}.get(name[:12], 0)
-        network = model._network
+        network = model.network
         layers = getattr(network, "backbone", None) or network.model
         rows += network.position.num_embeddings + layers.embed_tokens.num_embeddings if "patch" in name else 0
         blocks = getattr(network.head, "res_blocks", ()) if "patch" in name else ()

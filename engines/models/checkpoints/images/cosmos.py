@@ -122,8 +122,8 @@ class CosmosVideo(ClipModel):
     def logits(
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
-        states = hidden_states(self._network.model, positions, cache, mask, input_ids=ids)
-        return cast(Tensor, self._network.lm_head(states))
+        states = hidden_states(self.network.model, positions, cache, mask, input_ids=ids)
+        return cast(Tensor, self.network.lm_head(states))
 
     def parse_prompt(self, prompt: str) -> tuple[int, ...]:
         """Reject the prompt: no clips are bundled with these models."""

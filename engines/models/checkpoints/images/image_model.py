@@ -92,7 +92,7 @@ class PictureModel(Networked, RendersImages):
     ) -> None:
         """Wrap a network on the device of the codebook; its native `decoder` has the KV cache."""
         self.card, self.device, self.shape = card, book.device, shape
-        self._network, self._decoder, self.num_parameters = network, decoder, count_parameters(network)
+        self.network, self._decoder, self.num_parameters = network, decoder, count_parameters(network)
         self.embedding = F.normalize(book.double(), dim=-1) if self.unit else book.double()
         """Embeddings of the codes."""
         stored = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
@@ -110,7 +110,7 @@ class PictureModel(Networked, RendersImages):
 
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
         """Logits [B, N, K] of the codes, as `CausalSession` asks for them; ids from K on belong to the prompt."""
-        return cast(Tensor, self._network(ids, positions, cache, mask))
+        return cast(Tensor, self.network(ids, positions, cache, mask))
 
     @abstractmethod
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
@@ -191,8 +191,8 @@ class LatentPictures(Networked, RendersImages):
         """Wrap a network and the AutoencoderKL of its tokens: `width` numbers of latents in the `sequence` [L] each."""
         self.card, self.device, self._width = card, device, width
         self._sequence, self._side = sequence, math.isqrt(len(sequence))
-        self._network, self._autoencoder = network.to(device).eval(), autoencoder.to(device).eval()
-        self.num_parameters = count_parameters(self._network, self._autoencoder)
+        self.network, self._autoencoder = network.to(device).eval(), autoencoder.to(device).eval()
+        self.num_parameters = count_parameters(self.network, self._autoencoder)
 
     def raster(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B C h w"]:
         """Tokens in the order of generation, on the CPU, as the latents of pictures."""

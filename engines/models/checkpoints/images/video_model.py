@@ -99,14 +99,14 @@ class ClipModel(Networked, ABC):
     def __init__(
         self, network: Any, card: ModelCard, device: torch.device, shape: ClipShape, limits: ImageLimits
     ) -> None:
-        self._network, self.num_parameters = network.to(device).eval(), count_parameters(network)
+        self.network, self.num_parameters = network.to(device).eval(), count_parameters(network)
         self.card, self.device, self.shape, self.limits = card, device, shape, limits
 
     def logits(
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
         """Run the network; the signature of networks in `draftscope.engines.models.sessions.causal.CausalSession`."""
-        return cast(Tensor, self._network(ids, positions, cache, mask))
+        return cast(Tensor, self.network(ids, positions, cache, mask))
 
     @abstractmethod
     def parse_prompt(self, prompt: str) -> tuple[int, ...]:

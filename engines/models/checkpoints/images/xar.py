@@ -168,7 +168,7 @@ class CellSession:
 
     def __init__(self, network: XAR, labels: Int[Tensor, "B R"], cell: int) -> None:
         """Sequences of one network; `labels` of all rows, and how many tokens there are to a cell."""
-        self.rows, self._network, self._cell = labels.shape[1], network, cell
+        self.rows, self.network, self._cell = labels.shape[1], network, cell
         self._labels = labels.flatten()
         self._fed = [0] * len(labels)
         """Cells of each sequence that are stored."""
@@ -217,8 +217,8 @@ class CellSession:
             return F.scaled_dot_product_attention(q, keys[:, :, :last], values[:, :, :last], attn_mask=seen)
 
         x = request.tokens[start:stop].float().reshape(1, len(positions), -1).expand(self.rows, -1, -1)
-        modulation = self._network.modulation(self._labels[rows], 0)
-        self._network(x, modulation, positions.expand(self.rows, -1), attend)
+        modulation = self.network.modulation(self._labels[rows], 0)
+        self.network(x, modulation, positions.expand(self.rows, -1), attend)
 
     def conditioned_on(self, condition: Float[Tensor, "M 2"], schedule: Schedule) -> Denoiser:
         """Return the denoiser of M cells, each in the row and after the clean cells that its condition names."""
@@ -234,8 +234,8 @@ class CellSession:
             return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
 
         def denoise(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
-            modulation = self._network.modulation(self._labels[row], schedule.timestep[i])
-            velocity = self._network(x.float().unflatten(1, (size, -1)), modulation, positions, attend).flatten(1)
+            modulation = self.network.modulation(self._labels[row], schedule.timestep[i])
+            velocity = self.network(x.float().unflatten(1, (size, -1)), modulation, positions, attend).flatten(1)
             return velocity, velocity
 
         return denoise

@@ -49,7 +49,7 @@ def again(label: str, block: str) -> dict[str, Any]:
 def roomy() -> Model:
     """The tiny model, with room for whole problems."""
     model = tiny_diffusion_lm()
-    return DiffusionLM(model._network, model._tokenizer, replace(model.kind, longest=512), model.card, model.device)
+    return DiffusionLM(model.network, model._tokenizer, replace(model.kind, longest=512), model.card, model.device)
 
 
 @pytest.fixture

@@ -126,7 +126,7 @@ def test_a_step_reveals_all_confident_tokens_or_the_best_one() -> None:
 @pytest.mark.parametrize("prompt", ["abc", "abcdefgh"])
 def test_a_block_larger_than_the_answer_is_recorded_as_far_as_it_goes(prompt: str) -> None:
     known: Any = tiny_diffusion_lm()
-    model = TinyLM(known._network, known._tokenizer, replace(known.kind, sizes=()), known.card, known.device)
+    model = TinyLM(known.network, known._tokenizer, replace(known.kind, sizes=()), known.card, known.device)
     canvas = loads(dumps(finish(job(prompt=prompt, model=model, block="32", length=8)))).canvas
     offset = len(prompt) + 1  # with the line break after it
     assert canvas == Canvas(kind="text", shape=(8,), block=8 + offset, block_offset=offset)

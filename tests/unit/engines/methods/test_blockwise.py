@@ -27,7 +27,7 @@ def endless(kind: str, seed: int = 0) -> TinyLM:
     """A model whose text never ends before the canvas does."""
     model = tiny_diffusion_lm(kind, seed=seed)
     traits = replace(model.kind, ends=())
-    return TinyLM(model._network, model._tokenizer, traits, model.card, model.device)
+    return TinyLM(model.network, model._tokenizer, traits, model.card, model.device)
 
 
 DECODERS: list[tuple[str, str, dict[str, object]]] = [

@@ -40,7 +40,7 @@ def test_a_folder_on_two_devices_gives_the_tokens_of_one(
     _room_for(folder, 0.6, monkeypatch)
     spread = ds.run(method, model=folder, device="cpu,disk", **options)
     assert spread.output == alone.output and spread.summary.forwards == alone.summary.forwards
-    network = open_model(folder, "cpu,disk")._network
+    network = open_model(folder, "cpu,disk").network
     assert {"cpu", "disk"} == set(network.hf_device_map.values())
     assert {weight.device.type for weight in network.parameters()} == {"cpu", "meta"}
 
@@ -54,7 +54,7 @@ def test_a_diffusion_language_model_on_two_devices_gives_the_tokens_of_one(
     alone = decoded(job(open_model(folder, "cpu")))
     _room_for(folder, 0.6, monkeypatch)
     model = open_model(folder, "cpu,disk")
-    assert set(model._network.hf_device_map.values()) == {"cpu", "disk"}
+    assert set(model.network.hf_device_map.values()) == {"cpu", "disk"}
     assert decoded(job(model)) == alone
 
 

@@ -107,7 +107,7 @@ def test_ids_are_the_templates_and_greedy_text_is_generates(kind: str, source: s
     lookup = ds.run("speculative", prompt=PROMPT, top_k=1, length=LENGTH, drafter="lookup", **options)
     assert lookup.output.text == trace.output.text
     if source == "folder":
-        lean = isinstance(job.model._network, LeanCausalLM)
+        lean = isinstance(job.model.network, LeanCausalLM)
         assert lean == (kind in ("llama", "qwen2", "qwen3"))
 
 
@@ -195,7 +195,7 @@ def test_smollm2_is_asked_as_its_template_says_and_writes_what_generate_writes()
     turns = [{"role": "user", "content": prompt}]
     ids = tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
     job = RunRequest("ar", "smollm2", prompt, settings={"top_k": 1, "length": length}).job()
-    assert list(job.task.prompt_ids) == ids and isinstance(job.model._network, LeanCausalLM)
+    assert list(job.task.prompt_ids) == ids and isinstance(job.model.network, LeanCausalLM)
     inputs = torch.tensor([ids])
     out = network.generate(inputs, attention_mask=torch.ones_like(inputs), max_new_tokens=length, do_sample=False)
     wanted = tokenizer.decode(out[0, len(ids) :], skip_special_tokens=True)

@@ -68,7 +68,7 @@ def pair(vocabulary: int, rows: int, seed: int = 0) -> tuple[CausalCheckpoint, E
     """A target, and its drafter, which knows the first `rows` tokens."""
     card = {"card": eagle.ModelCard(id="tiny"), "device": torch.device("cpu")}
     target = CausalCheckpoint(deepcopy(plain(vocabulary, seed)), Alphabet(vocabulary), **card)
-    head = EagleHead(network(vocabulary, rows, seed), target._network)
+    head = EagleHead(network(vocabulary, rows, seed), target.network)
     return target, EagleDrafter(head, target, eagle.ModelCard(id="tiny-eagle"), 1)
 
 

@@ -105,7 +105,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
     for request, probs, _ in passes(run_job):
         ids = torch.cat([prefixes, request.tokens.expand(len(prefixes), -1)], 1)
         with torch.inference_mode():
-            logits = model._network(ids, torch.arange(ids.shape[1]).expand_as(ids))[
+            logits = model.network(ids, torch.arange(ids.shape[1]).expand_as(ids))[
                 :, prefixes.shape[1] - 1 + request.num_final :
             ]
         torch.testing.assert_close(probs.log(), to_probs(logits, run_job.config).log(), rtol=0, atol=3e-4)

@@ -94,7 +94,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) 
     run_job = job(patch(0), PROMPT, method, patch(1), guidance=guidance)
     models = {"target": patch(0), "draft": patch(1)}
     sessions = {role: model.open_session([run_job.task], guidance != 1) for role, model in models.items()}
-    networks = {role: model._network for role, model in models.items()}
+    networks = {role: model.network for role, model in models.items()}
     labels = torch.tensor([run_job.task.conditions, (-1, -1)][: 1 + (guidance != 1)])
     for request, _, _ in islice(passes(run_job), 25):
         conditions = sessions[request.role].conditions({0: request})
@@ -140,7 +140,7 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
     condition = session.conditions({0: request})[0]
     x, schedule = noise[:, 0].float(), run_job.config.schedule
     with torch.inference_mode():
-        head = model._network.head
+        head = model.network.head
         (eps_c, v_c), (eps_u, _) = (head.lean()(condition[row], schedule)(x, schedule, 2) for row in (0, 1))
         eps, v = _Rows(session._head, condition, request.guidance, run_job.config).all_rows(x, schedule, 2)
     torch.testing.assert_close(eps, eps_u + 2.5 * (eps_c - eps_u))
@@ -172,7 +172,7 @@ def test_tokens_of_a_step_see_what_was_there_before_it_and_nothing_else(parallel
         visible = torch.zeros(2, len(order), dtype=torch.bool)
         visible[:, order[:begun]] = True
         with torch.inference_mode():
-            alone = network(model._network, tokens, visible, labels)[:, drawn]
+            alone = network(model.network, tokens, visible, labels)[:, drawn]
         torch.testing.assert_close(conditions, alone, atol=1e-5, rtol=1e-5)
 
 

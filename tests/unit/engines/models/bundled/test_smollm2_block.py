@@ -61,7 +61,7 @@ def test_sampled_texts_follow_the_distribution_of_smollm2() -> None:
         found.update(tuple(trace.output.tokens[:2]) for trace in run_batch(jobs))
 
     ids, expected = model.make_task(prompt, METHODS["ar"].config(length=8)).prompt_ids, dict[tuple[int, ...], float]()
-    network = model._network
+    network = model.network
 
     def after(tokens: list[int]) -> torch.Tensor:
         with torch.inference_mode():

@@ -51,7 +51,7 @@ def test_cached_equals_uncached_at_every_position_and_after_rollbacks() -> None:
     codes = model.held_out.codes[2]
     task = model.make_task("clip 3", PLAIN)
     with torch.inference_mode():
-        uncached = model._network(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
+        uncached = model.network(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
     session, logits = model.open_session([task], guided=False), []
     wanted, done = codes[GIVEN:], 0
     for chunk in cycle((1, 1, 1, 7, 1, 1, 60)):
