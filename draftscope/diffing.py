@@ -11,7 +11,7 @@ from typing import Any, Final
 from draftscope import traces
 from draftscope.analysis.divergence_files import read_texts
 from draftscope.analysis.divergences import Divergence, GreedyText, Top, comparable, compare
-from draftscope.experiments.prompt_files import PromptEntry, parse_prompt, read_prompts
+from draftscope.experiments.prompt_files import PromptEntry, parse_prompts
 from draftscope.servers.answers import Answer, Target, send_request
 from draftscope.servers.client import ServerClient, ServerError
 from draftscope.servers.engines import identify
@@ -116,14 +116,11 @@ class _Side:
 
 
 def _prompts(prompts: str | os.PathLike[str] | Sequence[PromptEntry]) -> list[str]:
-    entries = read_prompts(prompts) if isinstance(prompts, str | os.PathLike) else prompts
-    texts = []
-    for number, entry in enumerate(entries, 1):
-        questions = parse_prompt(entry, f"prompt {number}").questions
-        if len(questions) != 1:
+    texts = parse_prompts(prompts) if prompts else []
+    for number, text in enumerate(texts, 1):
+        if len(text.questions) != 1:
             raise ServerError(f"prompts: prompt {number} is a conversation; give a text.")
-        texts.append(questions[0])
-    return texts
+    return [text.questions[0] for text in texts]
 
 
 def _side(source: Any, prompts: list[str], length: int, fields: Mapping[str, Any]) -> _Side:

@@ -51,6 +51,7 @@ from draftscope.demo.jobs.experiment import (
 )
 from draftscope.demo.jobs.links import PageLink, fragment_of_grid, request_from_trace
 from draftscope.demo.jobs.run_selection import SelectableRun, entries_of
+from draftscope.demo.jobs.variations import variations
 from draftscope.demo.server.sessions import CurrentTraces, Visitor
 from draftscope.engines.models.catalog import MODELS
 from draftscope.engines.models.model_info import ModelInfo
@@ -507,8 +508,8 @@ class CurrentRuns:
     """Runs that the player of Watch shows, and the last of them with one setting changed."""
 
     paths: tuple[Path, ...] = ()
-    variations: tuple[Experiment, ...] = ()
-    """Two arms each: the last run, and the changed one."""
+    variations: tuple[RunRequest, ...] = ()
+    """The last run with one setting changed, or the seed."""
 
 
 class VariationButtons:
@@ -525,9 +526,9 @@ class VariationButtons:
     def show(self, traces: Sequence[Trace], paths: Sequence[Path]) -> Update:
         """Offer variations of the last of these runs."""
         request = request_from_trace(traces[-1])
-        offered = Experiment.one_setting_changed(request) if request else ()
-        labels = [experiment.arms[1].label for experiment in offered]
-        return {self.current: CurrentRuns(tuple(paths), offered), self.row: choices(labels)}
+        offered = variations(request) if request else ()
+        changed = tuple(run for _, run in offered)
+        return {self.current: CurrentRuns(tuple(paths), changed), self.row: choices([label for label, _ in offered])}
 
     def clear(self) -> Update:
         """Offer nothing while runs are in progress."""
@@ -535,6 +536,5 @@ class VariationButtons:
 
     def chosen(self, values: Update, event: gr.EventData) -> RunRequest:
         """Return the run of the button that was pressed; raises gr.Error for an invalid index."""
-        offered: tuple[Experiment, ...] = values[self.current].variations
-        experiment = offered[chosen_index(event, len(offered), "setting")]
-        return experiment.runs()[1].request
+        offered: tuple[RunRequest, ...] = values[self.current].variations
+        return offered[chosen_index(event, len(offered), "setting")]

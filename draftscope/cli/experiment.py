@@ -1,61 +1,70 @@
 """`draftscope bench` and `draftscope experiment run`: many runs, compared."""
 
 import sys
-from typing import Annotated, Any, Final, Literal
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TextIO
 
+from tqdm import tqdm
 from typer import Argument, Context, Option, Typer
 
-from draftscope.cli.errors import DONE, CommandError
+from draftscope.cli.errors import DONE, INTERRUPTED, NOT_WRITTEN, CommandError
 from draftscope.cli.options import (
     Chat,
     Cluster,
     Device,
     Devices,
     Dtype,
+    HelpAll,
     Settings,
     System,
     Template,
     parse_assignments,
     parse_variables,
+    rare_option,
     reject_unused,
 )
 from draftscope.cli.streams import output_file, report_unwritable
 from draftscope.traces.files import STANDARD
 
+if TYPE_CHECKING:
+    from draftscope.experiments import Executor, Experiment, JsonlStore
+
+REPORT_SECONDS: Final = 30
+"""Between two lines of progress where there is no terminal."""
 _OF_TARGET: Final = ("drafter", "draft_length", "system", "template", "device", "dtype", "cluster")
 _OF_SERVER: Final = ("baseline", "baseline_set", "concurrency", "route", "warmup")
-
 app = Typer(help="Run many methods, settings, prompts and seeds.", rich_markup_mode=None)
 
 
 def bench(
     context: Context,
-    prompts: Annotated[
-        str, Option(metavar="FILE", help="JSON lines or an array: prompt, question, turns, messages or conversations.")
-    ],
+    prompts: Annotated[str, Option(metavar="FILE", help="Prompts, as JSON lines or a JSON array.")],
     target: Annotated[
-        str | None, Option(metavar="ID", help="A model id, a checkpoint's folder or OWNER/NAME.", show_default=False)
+        str | None, Option(metavar="ID", help="A model id, a folder or OWNER/NAME.", show_default=False)
     ] = None,
     server: Annotated[
         str | None,
-        Option(metavar="URL", help="A running server, in place of --target; a --set is a field of requests."),
+        Option(metavar="URL", help="A running server, in place of --target."),
     ] = None,
     baseline: Annotated[str | None, Option(metavar="URL", help="A server without drafts to compare with.")] = None,
     baseline_set: Annotated[
-        list[str] | None, Option(metavar="NAME=VALUE", help="A field of the baseline's requests alone.")
+        list[str] | None,
+        rare_option(metavar="NAME=VALUE", help="A field of the baseline's requests alone."),
     ] = None,
-    concurrency: Annotated[int, Option(metavar="N", help="Requests to a server at a time.")] = 1,
+    concurrency: Annotated[int, rare_option(metavar="N", help="Requests to a server at a time.")] = 1,
     route: Annotated[
-        Literal["chat", "completions", "native"], Option(help="Route of a server; native is llama.cpp's.")
+        Literal["chat", "completions", "native"],
+        rare_option(help="Route of a server; native is llama.cpp's."),
     ] = "chat",
-    warmup: Annotated[int, Option(metavar="N", help="Requests to a server that are not counted.")] = 1,
+    warmup: Annotated[int, rare_option(metavar="N", help="Requests to a server that are not counted.")] = 1,
     drafter: Annotated[
-        str | None, Option(metavar="ID", help="Model that drafts; default: the catalogue's for the target, if any.")
+        str | None, Option(metavar="ID", help="Model that drafts; default: the target's, if any.")
     ] = None,
     draft_length: Annotated[
-        list[int] | None, Option(metavar="N", help="Drafts per pass; repeat for several lengths; default: 4.")
+        list[int] | None, Option(metavar="N", help="Drafts per pass; may be repeated; default: 4.")
     ] = None,
-    repeats: Annotated[int, Option(metavar="N", help="Times each prompt is timed with each method.")] = 1,
+    repeats: Annotated[int, Option(metavar="N", help="Timed runs per prompt and method.")] = 1,
     limit: Annotated[int | None, Option(metavar="N", help="Use the first N prompts.")] = None,
     seed: Annotated[int, Option(metavar="N", help="Seed of all runs.")] = 0,
     settings: Settings = None,
@@ -64,15 +73,17 @@ def bench(
     template: Template = None,
     device: Devices = None,
     dtype: Dtype = None,
-    table: Annotated[Literal["markdown", "latex"], Option(help="Format of the printed table.")] = "markdown",
+    table: Annotated[Literal["markdown", "latex"], rare_option(help="Format of the printed table.")] = "markdown",
     output: Annotated[
-        str | None, Option("-o", "--output", metavar="FILE", help="Write JSON, which the app opens under Choose.")
+        str | None, Option("-o", "--output", metavar="FILE", help="Write JSON for the app (Choose).")
     ] = None,
     cluster: Cluster = "",
+    help_all: HelpAll = False,
 ) -> int:
     """Time your models or a running server on your prompts, with and without drafts.
 
-    Runs the methods of Draftscope and `generate` of transformers, or sends requests to a server.
+    Runs the methods of Draftscope and `generate` of transformers, or sends requests to a server, where --set gives a
+    field of requests.
     """
     _check_options(context, target=target, server=server, baseline=baseline)
     if server is not None:
@@ -141,18 +152,61 @@ def run(
 
     The same command resumes an interrupted experiment. Bundled problems need a checkout.
     """
+    from transformers.utils import logging
+
     from draftscope.experiments import Cluster as Workers
-    from draftscope.experiments import Processes
-    from draftscope.experiments.grid_file import run_grid_file
+    from draftscope.experiments import Experiment, JsonlStore, Processes
+    from draftscope.experiments.files import with_problems
 
     if cluster and jobs is not None:
         raise CommandError("--jobs: is for this machine; leave it out with a cluster.")
+    executor = Workers(cluster, batch) if cluster else Processes(-1 if jobs is None else jobs, batch)
+    logging.disable_progress_bar()  # of loading weights
+    experiment = replace(Experiment.read(file), device=device or None)
+    if problems is not None:
+        experiment = with_problems(experiment, problems)
     with output_file(output, ".jsonl") as path:
-        return run_grid_file(
-            file,
-            path,
-            executor=Workers(cluster, batch) if cluster else Processes(-1 if jobs is None else jobs, batch),
-            num_problems=problems,
-            device=device or None,
-            summary=sys.stderr if output == STANDARD else sys.stdout,
+        store = JsonlStore(path, {"grid": Path(file).name, **executor.about})
+        code = _run_all(experiment, store, executor)
+        if code == DONE:
+            _summarize(experiment, store, sys.stderr if output == STANDARD else sys.stdout)
+    return code
+
+
+def _run_all(experiment: "Experiment", store: "JsonlStore", executor: "Executor") -> int:
+    """Run what the store does not contain, with progress on standard error; return the exit code."""
+    from draftscope.experiments import run_experiment
+
+    messages = run_experiment(experiment, store=store, executor=executor)
+    left = (first := next(messages)).num_runs - first.num_done
+    sys.stderr.write(f"{left} runs to go, {len(store.rows)} are there already\n")
+    try:
+        with tqdm(total=left, unit="run", mininterval=0.1 if sys.stderr.isatty() else REPORT_SECONDS) as bar:
+            for progress in messages:
+                bar.update(progress.finished is not None)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"stopped; {len(store.rows)} rows are kept; the same command resumes\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        kept = f"{len(store.rows)} rows are kept; the same command resumes"
+        sys.stderr.write(f"-o: {store.path} cannot be written ({error.strerror}); make room: {kept}\n")
+        return NOT_WRITTEN
+    return DONE
+
+
+def _summarize(experiment: "Experiment", store: "JsonlStore", summary: TextIO) -> None:
+    """Write a line per arm."""
+    from draftscope.analysis.groups import gathered
+
+    labels = {arm.label for arm in experiment.arms}
+    for group in gathered([row for row in store.rows.values() if row.label in labels], judged=False):
+        error = f" ± {100 * group.accuracy_error:.1f}" if group.accuracy_error is not None else ""
+        correct = f"{100 * group.accuracy:.1f}{error} % right on {group.problems} problems, "
+        speed = group.total("tokens") / group.total("forwards")
+        milliseconds = 1000 * group.total("seconds") / group.total("tokens")
+        summary.write(
+            f"{group.label}: {correct if experiment.problems.answers else ''}"
+            f"{speed:.2f} tokens per forward, {milliseconds:.2f} ms per token\n"
         )

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from statistics import quantiles
 from typing import Any, Final, cast
@@ -27,7 +28,7 @@ from draftscope.engines.methods import METHODS
 from draftscope.engines.methods.speculative import EAGLE_DRAFTERS
 from draftscope.engines.models.catalog import MODELS, has_eagle
 from draftscope.engines.models.chat import Turn
-from draftscope.engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
+from draftscope.engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalLM, CausalText
 from draftscope.engines.models.download import download_dir
 from draftscope.engines.models.errors import ModelError
 from draftscope.engines.models.loading import source_of
@@ -39,7 +40,7 @@ from draftscope.engines.settings import ConfigError, config_values, from_transfo
 from draftscope.experiments.cluster import connected, results
 from draftscope.experiments.definition import Arm, Experiment, ProblemSet, PromptLike
 from draftscope.experiments.executors import RunOutcome, check_weights
-from draftscope.experiments.prompt_files import BenchPrompt, PromptEntry, parse_prompt, read_prompts
+from draftscope.experiments.prompt_files import BenchPrompt, PromptEntry, parse_prompts
 from draftscope.experiments.run import check_runs, run_experiment
 from draftscope.experiments.stores import MemoryStore
 from draftscope.traces.files import write_atomic
@@ -217,10 +218,7 @@ def bench(
         ModelError: If a model cannot be loaded.
         SweepError: If the cluster is lost, or a worker cannot run this.
     """
-    entries = read_prompts(prompts) if isinstance(prompts, str | os.PathLike) else prompts
-    texts = [parse_prompt(entry, f"prompt {number}") for number, entry in enumerate(entries, 1)]
-    if not texts:
-        raise ConfigError("prompts: there are none; give at least one text.")
+    texts = parse_prompts(prompts)
     for field, smallest in (("repeats", repeats), ("gammas", min(gammas, default=0))):
         if smallest < 1:
             raise ConfigError(f"{field}: {smallest} is not allowed; use whole numbers from 1.")
@@ -229,39 +227,55 @@ def bench(
     if "messages" in chat:
         raise ConfigError("messages: are prompts of their own; give them in prompts.")
     options = {"seeds": (seed or 0,), "repeats": repeats, "chat": chat, "local": True}
-    total = sum(len(text.questions) or 1 for text in texts)
     quiet = {"mininterval": _REPORT_SECONDS, "ascii": True} if not sys.stderr.isatty() else {}
-    measuring = None if cluster else _Measuring(_arms(target, draft, list(gammas), settings), options)
+    plan = (target, draft, list(gammas), settings)
+    measured = (
+        _measure_on_cluster(cluster, (*plan, options), texts)
+        if cluster
+        else _measure_here(_arms(*plan), options, texts)
+    )
+    parts: dict[int, BenchResult] = {}
+    total = sum(map(_num_questions, texts))
     with tqdm(total=total, disable=not progress, unit="prompt", desc="bench", **quiet) as bar:
-        if measuring is None:
-            return _measure_on_cluster(cluster, (target, draft, list(gammas), settings, options), texts, bar)
-        for number, text in enumerate(texts, 1):
-            measuring.converse(text, number, bar.update)
-    return measuring.result()
+        for index, part in measured:
+            parts[index] = part
+            bar.update(_num_questions(texts[index]))
+    return _joined([parts[index] for index in sorted(parts)], {"cluster": cluster} if cluster else {})
 
 
-def _measure_on_cluster(address: str, what: tuple[Any, ...], texts: Sequence[BenchPrompt], bar: Any) -> BenchResult:
+def _num_questions(text: BenchPrompt) -> int:
+    return len(text.questions) or 1
+
+
+def _measure_here(
+    arms: tuple[Arm, ...], options: Mapping[str, Any], texts: Sequence[BenchPrompt]
+) -> Iterator[tuple[int, BenchResult]]:
+    """Measure one prompt after the other; an arm that cannot run is not tried again."""
+    first = 0
+    for index, text in enumerate(texts):
+        part = _Conversation(arms, options, first).measure(text, index + 1)
+        first += len({row.problem for row in part.rows})
+        arms = tuple(arm for arm in arms if arm.label not in part.left_out)
+        yield index, part
+
+
+def _measure_on_cluster(
+    address: str, what: tuple[Any, ...], texts: Sequence[BenchPrompt]
+) -> Iterator[tuple[int, BenchResult]]:
     """Have each prompt measured by one worker of a cluster, all arms alternately."""
     try:
         plan = json.dumps(what)
     except TypeError:
         raise ConfigError("cluster: workers load models themselves; give target and draft by name.") from None
-    lengths = [len(text.questions) or 1 for text in texts]
-    tasks = [(plan, text, number, sum(lengths[:number])) for number, text in enumerate(texts)]
-    parts: dict[int, BenchResult] = {}
+    firsts = accumulate(map(_num_questions, texts), initial=0)
+    tasks = [(plan, text, first, number) for number, (text, first) in enumerate(zip(texts, firsts, strict=False), 1)]
     with connected(address) as client:
-        for result in results(client, _measure_prompt, tasks, lambda: False):
-            if result is not None:
-                parts[result[0]] = result[1]
-                bar.update(lengths[result[0]])
-    return _joined([part for _, part in sorted(parts.items())], {"cluster": address})
+        yield from filter(None, results(client, _measure_prompt, tasks, lambda: False))
 
 
-def _measure_prompt(plan: str, text: BenchPrompt, index: int, first: int) -> BenchResult:
+def _measure_prompt(plan: str, text: BenchPrompt, first: int, number: int) -> BenchResult:
     """Measure one prompt in a worker, which keeps the models; `first` is the number of its first question."""
-    measuring = _Measuring(*_planned(plan), first)
-    measuring.converse(text, index + 1, int)
-    return measuring.result()
+    return _Conversation(*_planned(plan), first).measure(text, number)
 
 
 @lru_cache(maxsize=1)
@@ -271,7 +285,7 @@ def _planned(plan: str) -> tuple[tuple[Arm, ...], Mapping[str, Any]]:
 
 
 def _joined(parts: Sequence[BenchResult], about: Mapping[str, Any]) -> BenchResult:
-    """Return the results of several prompts as those of one run.
+    """Return the results of several prompts as one, without the arms that did not run on all of them.
 
     Raises:
         SweepError: If the workers have different weights.
@@ -280,51 +294,49 @@ def _joined(parts: Sequence[BenchResult], about: Mapping[str, Any]) -> BenchResu
     rows = [row for part in parts for row in part.rows if row.label not in left_out]
     for row in rows:
         check_weights(row.weights, rows[0].weights)
-    same = Counter[str]()
-    for part in parts:
-        same.update(part.same)
+    same = sum((Counter(part.same) for part in parts), Counter[str]())
+    found = {name: value for part in reversed(parts) for name, value in part.about.items()}
     return BenchResult(
         rows=tuple(rows),
-        same={label: count for label, count in same.items() if label not in left_out},
-        about={**parts[0].about, **about},
+        same={label: same[label] for label in parts[0].same if label not in left_out},
+        about={**found, **about},
         left_out=left_out,
         categories={number: category for part in parts for number, category in part.categories.items()},
     )
 
 
-class _Measuring:
-    """Runs the arms on one prompt after the other, and leaves out those that cannot run."""
+class _Conversation:
+    """Asks all arms the questions of one prompt, and leaves out arms that cannot run."""
 
-    def __init__(self, arms: tuple[Arm, ...], options: Mapping[str, Any], first: int = 0) -> None:
+    def __init__(self, arms: tuple[Arm, ...], options: Mapping[str, Any], first: int) -> None:
         self._arms, self._options, self._first = arms, options, first
         self._outcomes: list[dict[str, RunOutcome]] = []
         """Outcomes of each question, by arm."""
         self._left_out: dict[str, str] = {}
-        self._categories: dict[int, str] = {}
         self._form = ""
 
-    def converse(self, text: BenchPrompt, number: int, report: Callable[[], object]) -> None:
-        """Answer the questions of a prompt with all arms; a later one that cannot be asked ends the conversation."""
+    def measure(self, text: BenchPrompt, number: int) -> BenchResult:
+        """Ask one question after the other; a later one that cannot be asked ends the conversation."""
         turns: list[Turn] = []
         for index, question in enumerate(text.questions or ("",)):
             turns.append({"role": "user", "content": question})
             prompt: PromptLike = text.messages or (turns if len(turns) > 1 else question)
             try:
-                answer = self._answer(prompt, text.category, bool(text.messages or text.questions[1:]))
+                answer = self._ask(prompt, bool(text.messages or text.questions[1:]))
             except ConfigError as error:
                 if not index:
                     raise
                 self._left_out[f"prompt {number} from question {index + 1} on"] = str(error)
-                return
+                break
             turns.append({"role": "assistant", "content": answer})
-            report()
+        return self._result(text.category)
 
-    def _answer(self, prompt: PromptLike, category: str, talks: bool) -> str:
-        """Answer one prompt, which `talks` as part of a conversation, and return the answer of ordinary decoding."""
-        options, first = self._options, self._first + len(self._outcomes)
-        if talks and not self._arms[0].model.has_template and options["chat"].get("chat") is None:
+    def _ask(self, prompt: PromptLike, in_conversation: bool) -> str:
+        """Ask one question and return the answer of ordinary decoding."""
+        options = self._options
+        if in_conversation and not self._arms[0].model.has_template and options["chat"].get("chat") is None:
             options, self._form = {**options, "chat": {**options["chat"], "chat": True}}, _CHATML
-        problems = ProblemSet(prompts=(prompt,), first=first)
+        problems = ProblemSet(prompts=(prompt,), first=self._first + len(self._outcomes))
         while True:
             experiment = Experiment(arms=self._arms, prompts=problems, **options)
             try:
@@ -339,25 +351,26 @@ class _Measuring:
                 continue
             break
         self._outcomes.append({outcome.row.label: outcome for outcome in store.outcomes})
-        if category:
-            self._categories[first] = category
         return str(self._arms[0].model.answer_text(self._outcomes[-1][_ORDINARY].tokens))
 
-    def result(self) -> BenchResult:
-        """Compare the arms that ran on every prompt with ordinary decoding."""
+    def _result(self, category: str) -> BenchResult:
+        """Compare the arms that ran on every question with ordinary decoding."""
         labels = [arm.label for arm in self._arms]
-        rows = tuple(outcomes[label].row for outcomes in self._outcomes for label in labels)
-        same: dict[str, int] = {}
-        if self._arms[0].settings["top_k"] == 1:
-            for outcomes in self._outcomes:
-                for label in labels:
-                    equal = list(outcomes[label].tokens) == list(outcomes[_ORDINARY].tokens)
-                    same[label] = same.get(label, 0) + equal
+        same = {
+            label: sum(list(each[label].tokens) == list(each[_ORDINARY].tokens) for each in self._outcomes)
+            for label in labels
+            if self._arms[0].settings["top_k"] == 1
+        }
         model = self._arms[0].model
-        created = datetime.now(UTC).isoformat(timespec="seconds")
-        about = {"created": created, **asdict(environment(model.device, model.dtype))}
-        about |= {"chat": self._form} if self._form else {}
-        return BenchResult(rows, same, about, self._left_out, self._categories)
+        about = {"created": datetime.now(UTC).isoformat(timespec="seconds")}
+        about |= asdict(environment(model.device, model.dtype)) | ({"chat": self._form} if self._form else {})
+        return BenchResult(
+            rows=tuple(outcomes[label].row for outcomes in self._outcomes for label in labels),
+            same=same,
+            about=about,
+            left_out=self._left_out,
+            categories={self._first + index: category for index in range(len(self._outcomes)) if category},
+        )
 
 
 def _check(arm: Arm, experiment: Experiment) -> None:
@@ -397,7 +410,7 @@ def _arms(target: Any, draft: Any, gammas: Sequence[int], limits: dict[str, Any]
                     draft=small if drafter == "small" else None,
                 )
             )
-    network, assistant = _network(model, target), _network(small, draft)
+    network, assistant = _with_generate(model, target), _with_generate(small, draft)
     if network is None:
         return tuple(arms)
     sampling: dict[str, Any] = {"do_sample": settings["top_k"] != 1}
@@ -419,13 +432,15 @@ def _causal(field: str, model: Model | None) -> Model:
     raise ConfigError(f"{field}: {name} is not a causal language model; give one that AutoModelForCausalLM loads.")
 
 
-def _network(model: Model | None, named: Any) -> Any:
+def _with_generate(model: Model | None, named: Any) -> Any:
     """Return the network of transformers that has `generate`, or None.
 
     It is read again if the model has its own form of it.
     """
+    if isinstance(model, CausalLM):
+        return model.network
     if not isinstance(model, CausalCheckpoint):
-        return getattr(model, "_network", None)
+        return None
     path = download_dir(named) if named in MODELS and MODELS[named].fetched else named
     try:
         folder = source_of(str(path)).folder

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from draftscope.analysis.results import digest
 from draftscope.engines.methods import METHODS
@@ -14,6 +14,7 @@ from draftscope.engines.settings import ConfigError, Value, config_values, forma
 from draftscope.traces.setting_names import original_settings
 
 T = TypeVar("T")
+_CHAT: Final = ("chat", "system", "template")
 PromptLike: TypeAlias = str | Sequence[Mapping[str, Any]]
 """A text, or the turns of a conversation up to the one to answer: {"role": ..., "content": ...} each."""
 
@@ -51,12 +52,14 @@ class Arm:
     """Prompt of this arm alone; None for the prompts of the experiment."""
     seed: int | None = None
     """Seed of this arm alone; None for the seeds of the experiment."""
+    chat: Mapping[str, Any] = field(default_factory=dict)
+    """`chat`, `system` and `template` of this arm; they overrule those of the experiment."""
     runner: Runner | None = None
     """Runs the arm in place of the method, which then only prepares the prompt."""
 
     @classmethod
     def from_request(cls, label: str, request: RunRequest) -> "Arm":
-        """Return an arm with the method, settings, model, prompt and seed of a run."""
+        """Return an arm with the method, settings, model, prompt, chat options and seed of a run."""
         return cls(
             label=label,
             method=request.method,
@@ -66,6 +69,7 @@ class Arm:
             draft=request.draft,
             prompt=request.prompt or "",
             seed=request.seed,
+            chat={name: value for name in _CHAT if (value := getattr(request, name)) is not None},
         )
 
 
@@ -138,14 +142,6 @@ class Experiment:
 
         return parse_experiment(load(path))
 
-    @classmethod
-    def one_setting_changed(cls, request: RunRequest) -> tuple["Experiment", ...]:
-        """Return experiments with two arms each: a run, and the same run with one setting changed, or the seed."""
-        from draftscope.experiments.variations import variations
-
-        first = Arm.from_request("Unchanged", request)
-        return tuple(cls(arms=(first, Arm.from_request(label, changed))) for label, changed in variations(request))
-
     @property
     def family(self) -> Family:
         """Family of the models on which the first arm runs."""
@@ -193,7 +189,7 @@ class Experiment:
             draft=arm.draft,
             device=self.device,
             local=self.local,
-            **self.chat,
+            **{**self.chat, **arm.chat},
         )
         resolved = request.resolve()
         return replace(request, model=resolved.model, config=resolved.config, settings={}, preset=None)
@@ -211,7 +207,8 @@ class Experiment:
         answer = problems.answers[index] if problems.answers else None
         method, config = read_method(arm.method).name, config_values(base.config)
         model = base.model if isinstance(base.model, str) else base.model.card.id
-        what = [prompt, request.sample if answer is None else answer, *([dict(self.chat)] if self.chat else [])]
+        chat = {**self.chat, **arm.chat}
+        what = [prompt, request.sample if answer is None else answer, *([chat] if chat else [])]
         runner = [arm.runner.name, arm.label] if arm.runner else []
         return PlannedRun(
             arm=arm,

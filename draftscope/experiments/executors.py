@@ -4,8 +4,9 @@ An executor takes planned runs and yields their outcomes, in any order.
 """
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import groupby, islice
 from statistics import median
 from typing import Any, Final, Protocol
@@ -14,7 +15,7 @@ import torch
 
 from draftscope.analysis.results import ResultRow, SweepError, digest, row_of
 from draftscope.engines.runtime.deadline import PROBE_PASSES, PROBE_SECONDS
-from draftscope.engines.runtime.driver import Job, Run, decode, make_trace, open_session, run_of, run_passes
+from draftscope.engines.runtime.driver import Job, decode, make_trace, open_session, run_of, run_passes
 from draftscope.engines.runtime.environment import environment
 from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.engines.settings import ConfigError
@@ -33,9 +34,9 @@ class RunOutcome:
     run: PlannedRun
     row: ResultRow
     tokens: Sequence[Any] = ()
-    """Output tokens; empty if the run was decoded in another process."""
+    """Output tokens, up to the end of the sequence."""
     trace: Trace | None = None
-    """None for runners, and for runs that were decoded in another process."""
+    """None for runners and, without `keep_traces`, for runs that were decoded in another process."""
 
     def __repr__(self) -> str:
         """The outcome in one line."""
@@ -72,17 +73,17 @@ class Serial(Executor):
     def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
         """Run all arms of a prompt and seed, then time them alternately if there are repeats."""
         for _, group in groupby(runs, key=lambda run: run.order[:2]):
-            outcomes, jobs = list[RunOutcome](), list[Job]()
+            done = list[tuple[RunOutcome, Job]]()
             for run in group:
-                jobs.append(run.request.job())
-                outcome = yield from _record(run, jobs[-1], stop)
+                job, outcome = run.request.job(), None
+                for outcome in decode_runs([run], [job], stop):
+                    if outcome is None or not run.repeats:
+                        yield outcome
                 if outcome is None:
                     return
-                outcomes.append(outcome)
-                if not run.repeats:
-                    yield outcome
-            if outcomes[0].run.repeats:
-                yield from _time(outcomes, jobs)
+                done.append((outcome, job))
+            if done[0][0].run.repeats:
+                yield from _time(done)
 
 
 class Batched(Executor):
@@ -92,14 +93,11 @@ class Batched(Executor):
         """Run one arm after the other."""
         for _, group in groupby(sorted(runs, key=lambda run: run.order[2]), key=lambda run: run.order[2]):
             batch = tuple(group)
-            jobs = [run.request.job() for run in batch]
-            sequences = [run_of(job) for job in jobs]
-            for _ in run_passes(sequences, open_session(jobs), jobs[0].config):
-                if stop():
-                    return
-                yield None
-            for run, job, sequence in zip(batch, jobs, sequences, strict=True):
-                yield _outcome(run, job, make_trace(job, sequence), len(batch))
+            outcome = None
+            for outcome in decode_runs(batch, [run.request.job() for run in batch], stop):
+                yield outcome
+            if outcome is None:
+                return
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +110,8 @@ class Processes(Executor):
     """Problems that a process decodes in one batch; times are then shares of the batch."""
 
     def __post_init__(self) -> None:
+        if find_spec("joblib") is None:
+            raise ConfigError("joblib: is not installed; pip install joblib")
         check_count("jobs", abs(self.jobs))
         check_count("batch", self.batch_size)
 
@@ -172,21 +172,38 @@ def decode_chunk(runs: Sequence[PlannedRun], keep_traces: bool = False) -> list[
     """Decode runs of one arm in one batch, in this process of one thread."""
     torch.set_num_threads(1)
     _warm_up(runs[0].request)
-    jobs = [run.request.job() for run in runs]
-    outcomes = []
-    for run, job, sequence in zip(runs, jobs, decode(jobs, record=True), strict=True):
-        if keep_traces:
-            outcomes.append(_outcome(run, job, make_trace(job, sequence), len(runs)))
-            continue
-        tokens, ends = sequence.result[0].tolist(), job.task.eos_token_ids
-        count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
-        seconds = sum(step.call.milliseconds.total / step.call.batch for step in sequence.steps) / 1000
-        counts = {"tokens": count, "seconds": round(seconds, 6), "batch": len(runs)}
-        outcomes.append(RunOutcome(run=run, row=make_row(run, job, sequence.steps, tokens, counts)))
-    return outcomes
+    outcomes = filter(None, decode_runs(runs, [run.request.job() for run in runs], lambda: False))
+    return [outcome if keep_traces else replace(outcome, trace=None) for outcome in outcomes]
 
 
-def make_row(
+def decode_runs(
+    runs: Sequence[PlannedRun], jobs: Sequence[Job], stop: Callable[[], bool]
+) -> Iterator[RunOutcome | None]:
+    """Decode runs of one arm in one batch.
+
+    Yields:
+        None after each pass, and at the end the outcome of each run; nothing more when stopped.
+    """
+    if runner := runs[0].arm.runner:
+        for run, job in zip(runs, jobs, strict=True):
+            tokens, fields = runner.record(job)
+            row = _row(run, job, (), tokens, {"tokens": len(tokens), "seconds": 0.0, **fields})
+            yield RunOutcome(run=run, row=row, tokens=tokens)
+        return
+    sequences = [run_of(job) for job in jobs]
+    for _ in run_passes(sequences, open_session(jobs), jobs[0].config, likely=jobs[0].recorded):
+        if stop():
+            return
+        yield None
+    for run, job, sequence in zip(runs, jobs, sequences, strict=True):
+        trace = make_trace(job, sequence)
+        seconds = sum(step.call.milliseconds.total / step.call.batch for step in trace.steps) / 1000
+        counts = {"tokens": trace.summary.tokens, "seconds": round(seconds, 6), "batch": len(runs)}
+        row = _row(run, job, trace.steps, trace.output.tokens, counts)
+        yield RunOutcome(run=run, row=row, tokens=trace.output.tokens[: trace.summary.tokens], trace=trace)
+
+
+def _row(
     run: PlannedRun, job: Job, steps: Sequence[Step], tokens: Sequence[Any], counts: Mapping[str, Any]
 ) -> ResultRow:
     """Return the result row of a run.
@@ -252,35 +269,14 @@ def _warm_up(request: RunRequest) -> None:
         _WARM.add((request.model, request.device))
 
 
-def _record(run: PlannedRun, job: Job, stop: Callable[[], bool]) -> Generator[None, None, RunOutcome | None]:
-    """Run and record, yielding after each pass; return None when stopped."""
-    if run.arm.runner:
-        tokens, fields = run.arm.runner.record(job)
-        row = make_row(run, job, (), tokens, {"tokens": len(tokens), "seconds": 0.0, **fields})
-        return RunOutcome(run=run, row=row, tokens=tokens)
-    live = Run(job)
-    for _ in live.passes():
-        if stop():
-            return None
-        yield None
-    return _outcome(run, job, live.trace())
-
-
-def _outcome(run: PlannedRun, job: Job, trace: Trace, batch: int = 1) -> RunOutcome:
-    tokens = trace.output.tokens[: trace.summary.tokens]
-    counts = {"tokens": trace.summary.tokens, "seconds": round(trace.summary.seconds, 6), "batch": batch}
-    row = make_row(run, job, trace.steps, trace.output.tokens, counts)
-    return RunOutcome(run=run, row=row, tokens=tokens, trace=trace)
-
-
-def _time(outcomes: Sequence[RunOutcome], jobs: Sequence[Job]) -> Iterator[RunOutcome]:
+def _time(done: Sequence[tuple[RunOutcome, Job]]) -> Iterator[RunOutcome]:
     """Run again without recording, arms alternating, and yield the outcomes with their median times."""
-    seconds: list[list[float]] = [[] for _ in outcomes]
-    for _ in range(outcomes[0].run.repeats):
-        for outcome, job, times in zip(outcomes, jobs, seconds, strict=True):
+    seconds: list[list[float]] = [[] for _ in done]
+    for _ in range(done[0][0].run.repeats):
+        for (outcome, job), times in zip(done, seconds, strict=True):
             runner = outcome.run.arm.runner
             start = time.perf_counter()
             _ = runner.decode(job) if runner else decode([job])
             times.append(time.perf_counter() - start)
-    for outcome, times in zip(outcomes, seconds, strict=True):
+    for (outcome, _), times in zip(done, seconds, strict=True):
         yield replace(outcome, row=replace(outcome.row, seconds=median(times)))

@@ -7,7 +7,7 @@ import itertools
 import json
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -110,9 +110,19 @@ def _prompts(content: FileContent) -> tuple[str, ...] | ProblemSet:
     if content.problems is None:
         return content.prompts or (MODELS[content.model].default_prompt,)
     _check(content.prompts is None, "prompts", content.prompts, "give problems or prompts, not both")
-    available = len(problems_of(content.model))
-    _check(content.problems <= available, "problems", content.problems, f"give a whole number from 1 to {available}")
-    return bundled_problems(content.model, content.problems)
+    return _problems(content.model, content.problems)
+
+
+def with_problems(experiment: Experiment, count: int) -> Experiment:
+    """Return the experiment of a file with another number of its problems; raises ConfigError if there are fewer."""
+    _check(experiment.problems.answers, "problems", count, "the file has prompts; leave the number out")
+    return replace(experiment, prompts=_problems(experiment.model, count))
+
+
+def _problems(model: str, count: int) -> ProblemSet:
+    available = len(problems_of(model))
+    _check(1 <= count <= available, "problems", count, f"give a whole number from 1 to {available}")
+    return bundled_problems(model, count)
 
 
 def _arms(content: FileContent) -> Iterator[Arm]:

@@ -38,6 +38,15 @@ class BenchPrompt:
     """Category of its data set; empty without one."""
 
 
+def parse_prompts(prompts: str | os.PathLike[str] | Sequence[PromptEntry]) -> list[BenchPrompt]:
+    """Return the prompts of a file, or of a list of its entries; raises ConfigError as `read_prompts` does."""
+    if isinstance(prompts, str | os.PathLike):
+        return read_prompts(prompts)
+    if not prompts:
+        raise ConfigError("prompts: there are none; give at least one text.")
+    return [parse_prompt(entry, f"prompt {number}") for number, entry in enumerate(prompts, 1)]
+
+
 def read_prompts(path: str | os.PathLike[str]) -> list[BenchPrompt]:
     """Return the prompts of a file.
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tqdm import tqdm
 
-from draftscope.experiments.prompt_files import BenchPrompt, PromptEntry, parse_prompt, read_prompts
+from draftscope.experiments.prompt_files import BenchPrompt, PromptEntry, parse_prompts
 from draftscope.servers.answers import Answer, Route, Target, send_request
 from draftscope.servers.client import ServerClient, ServerError
 from draftscope.servers.engines import METRICS, identify
@@ -65,10 +65,7 @@ def bench_server(
     ):  # fmt: skip
         if value < minimum:
             raise ServerError(f"{name}: {value} is not allowed; use whole numbers from {minimum}.")
-    entries = read_prompts(prompts) if isinstance(prompts, str | os.PathLike) else prompts
-    texts = [parse_prompt(entry, f"prompt {number}") for number, entry in enumerate(entries, 1)]
-    if not texts:
-        raise ServerError("prompts: there are none; give at least one text.")
+    texts = parse_prompts(prompts)
     with ExitStack() as stack:
         targets: dict[str, Target] = {}
         if baseline is not None:

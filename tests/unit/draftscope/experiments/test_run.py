@@ -184,17 +184,12 @@ def test_problems_are_scored_and_another_executor_can_be_given() -> None:
     assert all(row.answer == row.answer.upper() for row in store.rows)
 
 
-def test_one_thing_is_changed_at_a_time_and_nothing_is_offered_twice() -> None:
-    config = make_config(METHODS["scd"].config, {"window": 16})
-    offered = Experiment.one_setting_changed(RunRequest("scd", MODEL, "", config, 0))
-    labels = [experiment.arms[1].label for experiment in offered]
-    assert len(set(labels)) == len(offered) <= 8
-    for experiment in offered:
-        before, after = experiment.runs()
-        changed = [name for name in before.config if before.config[name] != after.config[name]]
-        assert len(changed) + (before.request.seed != after.request.seed) == 1, experiment.arms[1].label
-        assert before.request.config == config
-    assert {"Coupling: none", "Window L: 8", "Window L: 32", "Seed: 1"} <= set(labels)
+def test_an_arm_of_a_run_has_its_chat_options() -> None:
+    asked = RunRequest("ar", MODEL, "", make_config(METHODS["ar"].config, {}), 0, chat=True, system="Be brief.")
+    arms = (Arm.from_request("asked", asked), Arm.from_request("plain", replace(asked, chat=False, system=None)))
+    first, second = Experiment(arms=arms, chat={"chat": True}).runs()
+    assert (first.request.chat, first.request.system) == (True, "Be brief.")
+    assert (second.request.chat, second.request.system) == (False, None) and first.key != second.key
 
 
 def test_experiments_are_part_of_the_python_interface() -> None:
