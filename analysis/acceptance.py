@@ -20,7 +20,7 @@ class Place:
     number: int
     """Draft position; 1 is verified first."""
     passes: int
-    """That verified drafts, however long."""
+    """Passes that verified drafts, of any length."""
     judged: int | None
     """Number of drafts verified at this position; None if some passes do not report how many drafts they had."""
     accepted: int
@@ -35,7 +35,7 @@ class PositionAcceptance(NamedTuple):
     """Acceptance by draft position, over one or several runs."""
 
     passes: int
-    """That verified drafts."""
+    """Passes that verified drafts."""
     positions: tuple[Place, ...]
     """Positions from the first to the last at which a draft was verified."""
 

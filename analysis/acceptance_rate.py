@@ -15,7 +15,7 @@ from draftscope.analysis.break_even import acceptance_for
 
 _Z = NormalDist().inv_cdf(0.975)
 _MANY = 30
-"""Prompts from which on the normal distribution serves for their mean."""
+"""Number of prompts from which their mean is taken as normally distributed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class DraftCounts:
     judged: float | None
     """Drafts up to the first rejection of each pass; None where the engine does not count them."""
     passes: float = 0
-    """That verified drafts; needed without `judged`."""
+    """Passes that verified drafts; needed without `judged`."""
     drafts: float = 0
     """All drafts of these passes; needed without `judged`."""
     kind: str = ""

@@ -62,7 +62,7 @@ class Certificate:
     fits: Annotated[tuple[Fit, ...], Field(max_length=100)]
     """Known defects, the one that fits best first."""
     curve: Annotated[tuple[tuple[Count, Number], ...], Field(max_length=100_000)]
-    """Tokens, and the natural logarithm of the sequential test's money."""
+    """Tokens, and the natural logarithm of the sequential test's wealth."""
     expected: Frequencies
     """Mean probability of each letter at each position of the texts."""
     observed: Frequencies

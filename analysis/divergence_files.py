@@ -9,7 +9,7 @@ from draftscope.analysis.results import read_titled
 from draftscope.traces import limits
 
 _LARGEST: Final = 1e4
-"""Log-probabilities are above its negative."""
+"""Maximum of the absolute value of a log-probability."""
 
 
 def read_divergence(data: bytes) -> tuple[Divergence, tuple[GreedyText, ...], tuple[GreedyText, ...]]:

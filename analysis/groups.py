@@ -17,7 +17,7 @@ from draftscope.analysis.seeds import estimate
 OUTSIDE_DECODING: Final = frozenset({"prefill", "commit"})
 """Modes of forward passes that decode nothing: they fill the cache."""
 MAX_GROUPS: Final = 1000
-"""In one file; beyond that no figure can be read."""
+"""Maximum number of settings in a file; a figure of more cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Speed:
     relative: bool = False
     """Whether it is divided by the baseline's."""
     falling: bool = False
-    """Whether less is faster: it is a price, and nothing is free."""
+    """Whether smaller values are faster."""
 
     @property
     def title(self) -> str:

@@ -42,7 +42,7 @@ class HardwareError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """Inference engine, as far as it adds time to a pass."""
+    """Time that an inference engine adds to a pass."""
 
     name: str
     overhead: float
@@ -75,7 +75,7 @@ class Device:
     """Dense 16-bit floating-point operations a second, 32-bit on a CPU."""
     source: str
     engine: Engine | None = None
-    """With which it was measured; None for a data sheet."""
+    """Engine with which it was measured; None for a data sheet."""
     cache: float = 0.0
     """Bytes of weights that are still too many for its cache; fewer take no time to read."""
     link: float = 0.0
@@ -86,11 +86,11 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSize:
-    """A network, as far as its cost goes."""
+    """Numbers of a network that decide its cost."""
 
     name: str
     parameters: float
-    """Those that every token uses."""
+    """Parameters that every token uses."""
     layers: int
     width: int
     """Query heads times head dimension."""
@@ -198,7 +198,7 @@ class PassWork:
     head_passes: int = 0
     """How often a diffusion head runs, one time after the other."""
     noisy_tokens: float = 0
-    """Fed to it over all of these times."""
+    """Tokens that are fed to it, over all of these times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +264,7 @@ class Prediction:
 
     @property
     def tokens_per_second(self) -> float:
-        """Over the whole batch."""
+        """Tokens a second, over the whole batch."""
         return self.tokens * self.batch / self.seconds
 
 
@@ -365,10 +365,10 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
     if batch < 1:
         raise HardwareError(f"batch: {batch} is not allowed; use a whole number from 1.")
     if not trace.steps:
-        raise HardwareError("trace: has no single passes, which are needed; give a run with its steps.")
+        raise HardwareError("trace: has no steps; give a run with its steps.")
     drafting = any(step.call.role == "draft" for step in trace.steps)
     if drafting and draft is None:
-        raise HardwareError("draft: is missing, and in this trace another model drafts; name its size.")
+        raise HardwareError("draft: is missing, although another model drafts in this trace; give its size.")
     rows = guided_rows(trace.config)
     check_memory(device, target, draft if drafting else None, canvas_size(trace.canvas), rows * batch, gpus)
 
@@ -412,7 +412,7 @@ def check_memory(
     if not 1 <= gpus <= MAX_GPUS:
         raise HardwareError(f"gpus: {gpus} is not allowed; use 1 to {MAX_GPUS}.")
     if gpus > 1 and not device.link:
-        raise HardwareError(f"gpus: {device.name} works alone; choose another device or 1.")
+        raise HardwareError(f"gpus: {device.name} cannot be combined with others; choose another device or 1.")
     sizes = [size for size in (target, draft) if size is not None]
     cached = [rows * size.seen(tokens) * size.layer_cache_bytes for size in sizes]
     needed = sum(size.stored_bytes + size.head_bytes for size in sizes) + sum(cached)
@@ -609,7 +609,7 @@ SHIPPED: Final = _by_name(
     _ours("patch-draft", 1.577, 2, 256, (0.284, 2)),
     _ours("patch-mixture", 1.678, 2, 256),
 )
-"""The models that ship, in float32 and without embeddings that are only looked up."""
+"""Bundled models, in float32 and without embeddings that are only looked up."""
 ENGINES: Final = _by_name(
     Engine(
         name="eager",

@@ -18,7 +18,7 @@ from draftscope.traces.stats import evaluated_drafts
 
 
 class OracleChoice(NamedTuple):
-    """Cost of a pass, and the least cost that would have sufficed, in the unit of the run."""
+    """Cost of a pass, and the least cost that was necessary, in the unit of the run."""
 
     step: int
     spent: int
@@ -40,7 +40,7 @@ class OracleSavings(NamedTuple):
 
     @property
     def best(self) -> int:
-        """The least that would have done."""
+        """The least cost that was necessary."""
         return sum(one.best for one in self.choices)
 
     @property
@@ -67,7 +67,7 @@ def _rows(trace: Trace) -> tuple[OracleChoice, ...]:
 
 
 def _routed(trace: Trace) -> tuple[OracleChoice, ...]:
-    """A verification had to be there unless the tokens above the threshold were all right, and it added none."""
+    """A verification was necessary unless the tokens above the threshold were all right, and it added none."""
     if all(one.accepted is None for one in router_decisions(trace.steps)):
         return ()
     fixed_threshold, final_at = trace.config.get("threshold"), _final(trace.steps)
@@ -94,7 +94,7 @@ def _drafted(trace: Trace) -> tuple[OracleChoice, ...]:
 
 
 def _windowed(trace: Trace) -> tuple[OracleChoice, ...]:
-    """A window had to reach as far as the last draft that stayed as it was until it was accepted."""
+    """A window had to reach as far as the last draft that did not change until it was accepted."""
     choices, stays = [], dict[int, Token | None]()
     for index in range(len(trace.steps) - 1, -1, -1):
         step = trace.steps[index]
@@ -109,7 +109,7 @@ def _windowed(trace: Trace) -> tuple[OracleChoice, ...]:
 
 
 def _thresholded(trace: Trace) -> tuple[OracleChoice, ...]:
-    """A pass had to be there unless thresholds as low as could be had made its tokens final before."""
+    """A pass was necessary unless the lowest possible thresholds had made its tokens final before."""
     foreseen = {one.step: one for one in forecasts(trace.steps)}
     choices, known = [], set[int]()
     for index, step in enumerate(trace.steps):

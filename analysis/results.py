@@ -146,7 +146,7 @@ def row_of(steps: Sequence[Step], **about: Any) -> ResultRow:
 def read_results(data: bytes) -> Results:
     """Read results as `draftscope experiment run` writes them, or as JSON; see `read_rows`. Both may be gzipped.
 
-    A last line that was cut off is left out: the sweep may be under way. Raises SweepError for what cannot be read.
+    A last line that was cut off is left out, as the experiment may be running. Raises SweepError for other errors.
     """
     text = unpacked(data, "results")
     try:
@@ -173,7 +173,7 @@ def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
     """The row in a line, or what it says `about` how rows were made; messages call the line `path`, as SweepError."""
     summed = _SUMMED.search(line)
     if summed and zlib.crc32(line[: summed.start()] + b"}") != int(summed[1], 16):
-        remedy = "remove the line, and the sweep solves it again"
+        remedy = "remove the line, and the same command decodes it again"
         raise SweepError(f"{path}.crc: {summed[1].decode()!r} is not that of the row, which is damaged; {remedy}")
     document = read_json(line, path, limits.PART_VALUES)
     if isinstance(document, dict) and isinstance(about := document.get("about"), dict):

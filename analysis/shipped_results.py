@@ -28,7 +28,7 @@ _MEDIAN, _LOW, _HIGH = "_median", "_low_quartile", "_high_quartile"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The rows of one result that speak of a method."""
+    """The rows of one result that are about a method."""
 
     title: str
     heads: tuple[str, ...]

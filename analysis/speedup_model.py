@@ -28,7 +28,7 @@ from draftscope.analysis.verdicts import Range, Verdict, verdict
 
 MAX_DRAFTS: Final = 128
 SHORT: Final = range(1, 17)
-"""Draft lengths among which the fastest is: far drafts are seldom as good as near ones, as the model has it."""
+"""Draft lengths among which the fastest is: far drafts are seldom as good as near ones, as the formula assumes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +39,11 @@ class SpeedupModel:
     engine: Engine
     target: NetworkSize
     draft: NetworkSize | None
-    """None for drafts that no network makes."""
+    """None for drafts by lookup."""
     acceptance: float
     """Acceptance rate of a draft if all earlier drafts were accepted."""
     drafts: int
-    """To a verification, γ."""
+    """Drafts per verification, γ."""
     batch: int = 1
     context: int = 1024
     """Tokens in the KV cache of each sequence."""
@@ -64,7 +64,7 @@ class SpeedupModel:
 
     @property
     def tokens(self) -> float:
-        """That one verification yields, on average."""
+        """Tokens that one verification yields, on average."""
         return tokens_of(self.acceptance, self.drafts)
 
     @property
@@ -98,7 +98,7 @@ class SpeedupModel:
         return acceptance_for((self.verification.seconds + self.drafting) / self.baseline_pass.seconds, self.drafts)
 
     def verdict(self, rate: AcceptanceRate) -> Verdict:
-        """Return whether it is worth it at this batch, and from which larger one on the answer is another.
+        """Return whether drafts pay at this batch, and from which larger batch on the answer changes.
 
         Args:
             rate: The acceptance rate with its interval, which makes the range. Larger batches have their fastest draft
@@ -176,7 +176,7 @@ class MeasuredSpeeds:
     acceptance: float
     """Acceptance rate of a draft if all earlier drafts were accepted; mean over draft lengths and batches."""
     spread: float
-    """How far that of a draft length or batch is from it at most."""
+    """Maximum distance of a draft length's or batch's rate from it."""
     speeds: Mapping[tuple[int, int], tuple[float, float, float]]
     """Draft length and batch -> times as fast as ordinary decoding: median, lower and upper quartile."""
 

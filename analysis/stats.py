@@ -153,7 +153,7 @@ def agreements_of_ages(steps: Sequence[Step]) -> Mapping[int, Sequence[float]]:
 
 
 def measured(steps: Sequence[Step], *names: str) -> tuple[tuple[float, ...], ...]:
-    """The named measures of every entry that has them all; initial drafts are excluded (SCD Fig. 4)."""
+    """Return the named measures of every entry that has them all; initial drafts are excluded (SCD Fig. 4)."""
     return tuple(values for _, values in _measured(steps, *names))
 
 

@@ -10,7 +10,7 @@ _PLACES: Final = 16
 
 
 def summary_text(trace: Trace) -> str:
-    """The run and its summary as aligned text. Nothing of it can steer a terminal."""
+    """The run and its summary as aligned text. Control characters are removed."""
     rows = ((name, printable(value[:200]), " ..." * (len(value) > 200)) for name, value in in_rows(trace).items())
     return "\n".join(f"{name:<18}  {value}{more}" for name, value, more in rows)
 

@@ -42,17 +42,17 @@ class Tradeoff:
     """Whether the output follows the model's own distribution."""
     model: str = ""
     batch: int | None = 1
-    """None where it is not said."""
+    """None where it is unknown."""
     hardware: str = ""
     source: str = ""
     """Source of the numbers."""
     reported: bool = False
-    """By others, on their machines and models; else measured here."""
+    """Whether others measured it, on their machines and models."""
     drafting: Drafting | None = None
     predicted: bool = False
     """Whether the speed is reckoned from passes, with another cost of drafts than was measured."""
     settings: tuple[tuple[str, object], ...] = ()
-    """That tell it from others, by name."""
+    """Settings that tell it from others, by name."""
 
     @property
     def name(self) -> str:
@@ -115,7 +115,7 @@ def best(among: Sequence[Tradeoff], max_loss: float) -> Tradeoff | None:
 
 
 def frontier(among: Sequence[Tradeoff]) -> tuple[Tradeoff, ...]:
-    """Those than which no other is at least as fast and as good and better in one of the two, slowest first."""
+    """Return the Pareto front of speed and quality, slowest first."""
     known = [(one, (one.speed, one.height)) for one in among if one.height is not None and not one.reported]
     unbeaten = on_frontier([point for _, point in known])
     return tuple(

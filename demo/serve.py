@@ -168,7 +168,7 @@ def trace_answer(visitors: Path, recorded: Sequence[Path]) -> Callable[[str, str
     def answer(folder: str, file: str) -> FileResponse:
         if path := trace_file(folder, file, visitors, recorded):
             return FileResponse(path, media_type="application/gzip")
-        raise HTTPException(404, "trace: it is not here, or no more; decode the run again.")
+        raise HTTPException(404, "trace: is not available any more; decode the run again.")
 
     return answer
 
@@ -176,7 +176,7 @@ def trace_answer(visitors: Path, recorded: Sequence[Path]) -> Callable[[str, str
 def font_answer(name: str) -> FileResponse:
     """The answer to GET /fonts/NAME: a font of the player."""
     if name not in player.FONTS.values():
-        raise HTTPException(404, "font: there is none of this name; the page names the fonts that it uses.")
+        raise HTTPException(404, "font: there is no font of this name; use an address of the page.")
     forever = {"cache-control": "public, max-age=31536000, immutable"}
     return FileResponse(player.FOLDER / "fonts" / name, media_type="font/woff2", headers=forever)
 
@@ -189,7 +189,7 @@ def recorded_answer(folder: Path) -> Callable[[str], str]:
         files = {path.name.removesuffix(".json.gz"): path for path in folder.glob("*.json.gz")}
         wanted = names.split(",")
         if not files.keys() >= {*wanted} or len(wanted) > _TOGETHER:
-            raise HTTPException(404, "recorded: there is no such run; the gallery lists them.")
+            raise HTTPException(404, "recorded: there is no such run; choose one of the gallery.")
         traces = [read(files[name]) for name in wanted]
         return standalone(traces, method_name(traces[-1]))
 
@@ -206,7 +206,7 @@ def readyz(folder: Path, missing: Sequence[str]) -> JSONResponse:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"\0" * 4096)
     except OSError as error:
-        problems.append(f"visitors' files: cannot be written ({error.strerror}); make room")
+        problems.append(f"visitors' files: cannot be written ({error.strerror}); free some space")
     problems += [
         f"{name}: is missing or not a valid trace; record it again with: draftscope dev record {name}"
         for name in missing

@@ -38,7 +38,7 @@ _RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 )
 """Passes of 1 to 96 tokens; those of the clip, the last, attend to up to a thousand."""
 _TURNS: Final = 3
-"""How often all runs are timed. The fastest turn of each counts: what else the machine does lengthens the others."""
+"""How often all runs are timed. The fastest time of each counts, as other programs slow down the others."""
 _UNIT: Final = Device(name="", memory=1, bandwidth=1, peak=1, source="", cache=LARGE)
 _ALONE: Final = Engine(name="", overhead=0, verification=0, source="", bandwidth_share=1, compute_share=1, several=1)
 
@@ -112,7 +112,7 @@ def _terms(size: NetworkSize, work: PassWork) -> Terms:
 
 
 def fit_terms(runs: Sequence[tuple[Terms, float]]) -> Terms:
-    """Seconds of the terms, none negative, least squares of relative errors; HardwareError where times do not tell."""
+    """Seconds of the terms, none negative, by least squares of relative errors; raises HardwareError if that fails."""
     shares = np.array([[term / seconds for term in terms] for terms, seconds in runs])
     needed, count = (_BYTES, _FLOPS), shares.shape[1]
     spare = [column for column in range(count) if column not in needed]
@@ -129,7 +129,7 @@ def fit_terms(runs: Sequence[tuple[Terms, float]]) -> Terms:
             best, lowest = np.zeros(count), error
             best[columns] = solution
     if lowest == np.inf:
-        raise HardwareError("calibrate: the times do not fit the model of a pass; end what else the machine does.")
+        raise HardwareError("calibrate: the times do not fit the model of a pass; stop other programs.")
     return tuple(best.tolist())
 
 

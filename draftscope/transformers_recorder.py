@@ -130,7 +130,7 @@ class Generation:
                 problem = f"hold {one.batch} texts" if one.batch else "are missing, embeddings were fed"
                 raise ValueError(f"input_ids: {problem}; only generate with one text of ids can be recorded.")
             if one.start < 0:
-                raise ValueError("past_key_values: there is no cache to tell accepted drafts by; set use_cache=True.")
+                raise ValueError("past_key_values: without a cache, accepted drafts are not known; set use_cache=True.")
         finals = [one.start + 1 for one in self.passes[1:]] + [self._length + 1]
         first = self._first(finals[0])
         lookup = any(len(one.best) > 1 for one in self.passes)

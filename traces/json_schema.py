@@ -18,7 +18,7 @@ class _Records(GenerateJsonSchema):
     """Adds descriptions of records, which some versions of pydantic leave out for plain dataclasses."""
 
     def dataclass_schema(self, schema: DataclassSchema) -> dict[str, Any]:
-        """With the docstring, and that a field of another name is refused, as the reader refuses it."""
+        """Add the docstring, and refuse fields of other names, as the reader does."""
         strict = {"additionalProperties": False, "description": cleandoc(schema["cls"].__doc__ or "")}
         return super().dataclass_schema(schema) | strict
 

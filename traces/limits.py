@@ -3,9 +3,9 @@
 from typing import Final
 
 FILE_BYTES: Final = 32 * 2**20
-"""On disk or uploaded, compressed or not."""
+"""Bytes of a file on disk or an upload, compressed or not."""
 JSON_BYTES: Final = 64 * 2**20
-"""After decompression, which stops here."""
+"""Bytes after decompression, which stops here."""
 VALUES: Final = 3_000_000
 """Values and brackets in the JSON text, counted before it is parsed."""
 PART_VALUES: Final = 250_000
@@ -43,7 +43,7 @@ MAX_INT: Final = 2**63 - 1
 MEASURE: Final = 1e100
 """Either sign, of any of a method's own numbers: squares and sums of such numbers are finite."""
 TOLERANCE: Final = 1e-5
-"""By which rounded numbers may miss a bound."""
+"""Tolerance of bounds, for rounded numbers."""
 EXACT: Final = 2**53
 """Whole numbers up to this are exact wherever JSON is read; of results, either sign."""
 RESULT_ROWS: Final = 200_000

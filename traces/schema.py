@@ -35,7 +35,7 @@ MeasureValue: TypeAlias = Annotated[float, Field(ge=-limits.MEASURE, le=limits.M
 Numbers: TypeAlias = tuple[MeasureValue | None, ...]
 """A column of numbers; None where the number does not apply."""
 Duration: TypeAlias = Annotated[float, Field(ge=0, le=limits.MILLISECONDS)]
-"""In milliseconds."""
+"""Time in milliseconds."""
 Seconds: TypeAlias = Annotated[float, Field(ge=0, le=limits.EXACT)]
 PositiveCount: TypeAlias = Annotated[int, Field(ge=1, le=limits.CALL_COUNT)]
 Count: TypeAlias = Annotated[int, Field(ge=0, le=limits.EXACT)]

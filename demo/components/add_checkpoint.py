@@ -17,7 +17,7 @@ from draftscope.engines.models.model_info import ModelInfo
 
 
 def local(environment: Mapping[str, str]) -> bool:
-    """Whether a server is reached from its own machine alone: what strangers send is never a path."""
+    """Whether a server can be reached from its own machine alone; what others send is never a path."""
     opened = (ON_SPACE, "GRADIO_SHARE", "DRAFTSCOPE_PROXY", "DRAFTSCOPE_ORIGINS")
     if any(environment.get(name, "").strip().lower() not in ("", "0", "false") for name in opened):
         return False
@@ -48,7 +48,7 @@ class FolderPanel:
             self.folder = gr.Textbox(
                 label="Folder of a published checkpoint",
                 placeholder="such as /data/sdar",
-                info="Only a server that is reached from its own machine has this field.",
+                info="This field is only there where the server cannot be reached from other machines.",
                 max_lines=1,
                 scale=3,
                 elem_id="own-folder",
@@ -67,13 +67,13 @@ class FolderPanel:
         """Offer a folder; its weights are read when it is run."""
         if not is_local_request(request):
             why = "Folders can only be added from the machine that runs the server. Operators: set DRAFTSCOPE_MODELS."
-            return {self.problem: notice("error", why, "This folder cannot be offered.")}
+            return {self.problem: notice("error", why, "This folder cannot be added.")}
         method = METHODS[values[self.method]]
         try:
             info = MODELS[register_folder(str(values[self.folder] or ""))]
         except (ValueError, ModelError) as error:
-            return {self.problem: notice("error", str(error), "This folder cannot be offered.")}
+            return {self.problem: notice("error", str(error), "This folder cannot be added.")}
         fits = method.family in info.families
         words = "It is chosen." if fits else f"Choose a method of the family {info.families[0]} to run it."
-        welcome = notice("info", f"{info.label}. {words} {info.terms}".strip(), "One more model.")
+        welcome = notice("info", f"{info.label}. {words} {info.terms}".strip(), "Model added.")
         return (self.offered(info, method) if fits else {}) | {self.problem: welcome, self.folder: ""}

@@ -65,7 +65,7 @@ class BiasPanel:
                 panel = self.panel.show(bias_figure, bias_figure.draw(bias), values[self.site.look], request)
                 yield {self.progress: {}, self.table: counts, **panel}
                 return
-        yield {self.progress: notice("info", "What is shown below, if anything, is from before.", stopped.reason)}
+        yield {self.progress: notice("info", "Results below, if any, are from an earlier run.", stopped.reason)}
 
 
 def sample_modes(

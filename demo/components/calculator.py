@@ -88,10 +88,10 @@ class CalculatorPanel:
                     self.fields["weights"] = _radio("Weights", (16, 8, 4), "weights", scale=3, **bits)
                     self.fields["cache"] = _radio("KV cache", (16, 8), "cache", scale=2, **bits)
             with gr.Group():
-                self.fields["device"] = _choice("Device", DEVICES, "device", info="By its data sheet.")
+                self.fields["device"] = _choice("Device", DEVICES, "device", info="Values of its data sheet.")
                 counts = [("fewest", 0), *((str(count), count) for count in _GPUS)]
-                self.fields["gpus"] = _radio("GPUs", counts, "gpus", info="Which share every layer.")
-                self.fields["engine"] = _choice("Engine", ENGINES, "engine", info="What it adds to a pass.")
+                self.fields["gpus"] = _radio("GPUs", counts, "gpus", info="They share every layer.")
+                self.fields["engine"] = _choice("Engine", ENGINES, "engine", info="It adds time to every pass.")
             with gr.Group():
                 self.source = gr.Dropdown(
                     [_OWN, *self.recorded, *self.measured], value=_OWN, label="Acceptance", info="Where it is from."
@@ -239,7 +239,7 @@ class CalculatorPanel:
         return {self.fields[name]: parsed[name] for name in values}
 
 
-_NO_ANSWER: Final = "# –\n\nThere is no answer for this plan."
+_NO_ANSWER: Final = "# –\n\nNo result for this plan."
 
 
 def _is_first(values: Mapping[str, Any]) -> bool:
@@ -370,7 +370,8 @@ def description(plan: SpeedupModel, rate: AcceptanceRate, source: str) -> str:
         advice = f"γ = {plan.drafts} is the fastest"
     else:
         advice = f"γ = {best.drafts} would be the fastest, {best.speed_up:.2f} times"
-    even = "no acceptance breaks even" if plan.break_even is None else f"it breaks even at {plan.break_even:.0%}"
+    threshold = "no acceptance rate" if plan.break_even is None else f"{plan.break_even:.0%}"
+    even = f"it breaks even at {threshold}"
     drafter = "by lookup" if plan.draft is None else f"by {plan.draft.name}"
     gpus = plan.device.name if plan.gpus == 1 else f"{plan.gpus} {plan.device.name}"
     ordinary, faster = plan.rates

@@ -64,7 +64,7 @@ class Site:
     look: gr.Textbox
     """Layout of the page, `DARK` and `NARROW` if they apply. Figures match it and are redrawn when it changes."""
     turned: gr.HTML | None = None
-    """Tells by its event `turned` that `NARROW` begins or ceases to hold; see `draftscope.demo.components.theme`."""
+    """Its event `turned` reports that `NARROW` begins or ceases to hold; see `draftscope.demo.components.theme`."""
 
     def visitor(self, request: gr.Request) -> Visitor:
         """The visitor who sent a request."""

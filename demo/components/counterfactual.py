@@ -22,7 +22,7 @@ from draftscope.traces import read
 from draftscope.traces.schema import Trace
 
 _OWN: Final = "What follows is from this run's own random numbers."
-_NO_MODEL: Final = "The model is not here, or not with these settings."
+_NO_MODEL: Final = "The model or these settings are not available here."
 _OTHERWISE: Final = "Decoded here, the run differs before this pass."
 
 

@@ -46,16 +46,16 @@ class DownloadModelPanel:
     def fetch(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Update]:
         """Download the offered model and show progress. A cancelled download leaves no files."""
         if not is_local_request(request):
-            raise ModelError("Only who sits before this machine may fetch models; it has a command for that.")
+            raise ModelError("Models are fetched on the machine that runs the server, with a command.")
         model, visitor = MODELS[values[self.name]], self.site.visitor(request)
         for done, total in with_progress(partial(fetch, model.downloads)):
             if visitor.stopped():
                 break
-            message = f"{done // _MEGA} of {total // _MEGA} MB" if done else "The download begins."
-            message = "All of it is here; the weights are being written." if done == total else message
+            message = f"{done // _MEGA} of {total // _MEGA} MB" if done else "The download starts."
+            message = "Download complete; the weights are being written." if done == total else message
             yield {self.problem: notice("info", message, f"{model.label} is being fetched.", done / total)}
         else:
             here = notice("info", "It is chosen: press Run.", f"{model.label} is here.")
             yield self.chosen(model, values[self.method]) | {self.problem: here}
             return
-        yield {self.problem: notice("info", "Nothing was kept.", "Stopped.")}
+        yield {self.problem: notice("info", "No file was kept.", "Stopped.")}

@@ -31,13 +31,13 @@ from draftscope.visualizers.style import Theme
 
 KINDS: Final = ("gif", "mp4")
 _SAID_EVERY: Final = 8
-"""Frames from one word of progress to the next."""
+"""Frames between two reports of progress."""
 _CLOCK: Final = """(...values) => {
   const { clock, controls } = draftscopePlayers.viewer;
   return [...values.slice(0, -1), clock === 'computed' ? controls.hardware.written : clock];
 }"""
 """Gradio passes inputs in the order in which they were made, so that the clock comes last."""
-_NOTHING_MOVES: Final = "There is no run to show in motion yet; press Run or choose a recorded run."
+_NOTHING_MOVES: Final = "There is no run to animate yet; press Run or choose a recorded run."
 
 
 class _GivenUp(Exception):
@@ -68,7 +68,7 @@ def with_progress(work: Callable[[Report], object]) -> Iterator[tuple[int, int]]
 
 
 class DownloadSlot:
-    """A file for the visitor, which the browser saves as soon as it is there, and what is said meanwhile."""
+    """A file for the visitor, which the browser saves as soon as it is there, and its messages."""
 
     def __init__(self, name: str, label: str) -> None:
         """Lay it out; `name` sets its ids on the page apart from others."""
@@ -111,11 +111,11 @@ def in_words(error: Exception) -> str:
     """Return the problem without a remedy that names options which the page does not have."""
     if not isinstance(error, MovingError) or not error.remedy:
         return str(error)
-    return f"{error.problem}. No setting of this page helps; the command draftscope animate has some that do."
+    return f"{error.problem}. The page has no setting for this; the command draftscope animate has."
 
 
 class AnimationExport(DownloadSlot):
-    """Buttons that write a moving picture, what is said meanwhile, and the file."""
+    """Buttons that write a moving picture, its messages, and the file."""
 
     def __init__(self, site: Site, name: str) -> None:
         """Lay them out; `name` sets their ids on the page apart from others."""
@@ -149,7 +149,7 @@ class AnimationExport(DownloadSlot):
         except (ConfigError, MovingError) as error:
             yield {**self.cleared(), self.problem: notice("error", in_words(error))}
             return
-        sparse = notice("info", f"A frame is {look.passes_per_frame} forward passes, so that it does not get too long.")
+        sparse = notice("info", f"A frame is {look.passes_per_frame} forward passes, to keep the animation short.")
 
         def progress(done: int, frames: int) -> str:
             if deadline():
@@ -163,10 +163,7 @@ class AnimationExport(DownloadSlot):
 
 
 def _clocked(clock: str) -> dict[str, Any]:
-    """The clock of the page as fields of a `AnimationOptions`.
-
-    Raises ConfigError for hardware that there is not.
-    """
+    """Return the clock of the page as fields of an `AnimationOptions`; raises ConfigError for unknown hardware."""
     if clock in ("passes", "milliseconds"):
         return {"clock": clock}
     machine = parse_machine(clock)
@@ -210,7 +207,7 @@ class ZipDownload(DownloadSlot):
 
 
 class ExportPanel:
-    """A button that writes a zip, its options, what is said meanwhile, and the file."""
+    """A button that writes a zip, its options, its messages, and the file."""
 
     def __init__(self, site: Site, name: str, shown: gr.State, print_form: PrintForm | None = None) -> None:
         """Lay them out.

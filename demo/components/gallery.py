@@ -36,7 +36,7 @@ class GalleryPanel:
         for entry in self.entries:
             if name == entry.name:
                 return entry
-        raise ConfigError(f"gallery: {name[:60]!r} is not here, or not any more; choose one of the recorded runs.")
+        raise ConfigError(f"gallery: {name[:60]!r} is not available; choose one of the recorded runs.")
 
 
 def _card(entry: Recording) -> Card:

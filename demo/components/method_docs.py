@@ -26,7 +26,7 @@ _MEASURED: Final = "Measured here"
 _CONCLUSIONS: Final = "Conclusions of the paper"
 _CONCLUDED: Final = "Each with what was found here"
 _CONCLUSION_HEADS: Final = ("In the paper", "It concludes", "Found here", "Verdict")
-_NOTHING: Final = "Nothing yet: `make measured` measures and records."
+_NOTHING: Final = "Not measured yet: `make measured` does it."
 _NOTE: Final = "± is a standard error, brackets hold the quartiles."
 PAPERS: Final[Sequence[tuple[str, Sequence[str], str]]] = (
     ("Classical", ("speculative", "ar"), "A small model drafts, a large one verifies; or nothing is drafted."),

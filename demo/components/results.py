@@ -102,7 +102,7 @@ class ResultsPanel:
         self.path.change(self.renew, self.inputs, self.parts, **drawing)  # not after a file that was refused
 
     def choose(self, values: Update) -> Update:
-        """Take results that ship."""
+        """Use shipped results."""
         return {self.path: self.shipped[values[self.which]]}
 
     def open(self, values: Update, request: gr.Request) -> Update:

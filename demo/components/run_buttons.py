@@ -11,7 +11,7 @@ from draftscope.demo.components.widgets import notice
 from draftscope.demo.server.limits import COMPUTE
 from draftscope.experiments import Progress
 
-WAITING: Final = "It begins as soon as the model is free; where another run is under way, this one waits."
+WAITING: Final = "It starts as soon as the model is free; while another run is in progress, this one waits."
 
 
 def progress_notice(progress: Progress, kept_runs: str) -> Mapping[str, Any]:
@@ -54,7 +54,7 @@ class StartStop:
         def unpacked(values: Update, request: gr.Request) -> Iterator[Update]:
             sent: Any = values.get(self.sent)
             if not isinstance(sent, list) or len(sent) != len(self.form):
-                raise ValueError("form: the page sends one value for each of its fields; reload it.")
+                raise ValueError("form: values are missing; reload the page.")
             return work(values | dict(zip(self.form, sent, strict=True)), request)
 
         begun = {self.start: gr.update(interactive=False), box: notice("info", WAITING, "One moment.")}

@@ -97,5 +97,5 @@ button[hidden] { display: none; }
 
 
 def tour(value: Sequence[Scene], **options: Any) -> gr.HTML:
-    """The card of the tour; nothing shows until it begins. The player of the first screen moves by it."""
+    """The card of the tour, hidden until the tour starts. It moves the player of the first screen."""
     return component(list(value), _JS, _CSS, visible=bool(value), **options)

@@ -68,7 +68,7 @@ class TracePanel:
         except TraceError as error:
             return None, {self.problem: notice("error", str(error), "Invalid trace file"), self.upload: None}
         words = f"{method_name(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes."
-        return trace, {self.problem: notice("info", words, "Opened, and shown above."), self.upload: None}
+        return trace, {self.problem: notice("info", words, "The trace is open and shown above."), self.upload: None}
 
     def unfold(self, values: Update, request: gr.Request) -> Update:
         """Show the current trace, and later ones as they arrive."""

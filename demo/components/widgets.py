@@ -297,7 +297,7 @@ def notice(
     kind: Literal["error", "warning", "info"], text: str, title: str = "", share: float | None = None
 ) -> dict[str, Any]:
     """The value of a notice box; `share` of the work, from 0 to 1, shows as a bar."""
-    titles = {"error": "This did not work.", "warning": "Mind this.", "info": ""}
+    titles = {"error": "This failed.", "warning": "Mind this.", "info": ""}
     role = "alert" if kind == "error" else "status"
     return {"kind": kind, "title": title or titles[kind], "text": text, "role": role, "share": share}
 

@@ -71,7 +71,7 @@ def parse_link(fragment: str) -> PageLink | None:
     """
     if len(fragment) > MAX_LINK_CHARACTERS:
         raise ConfigError(
-            f"address: has {len(fragment)} characters; {MAX_LINK_CHARACTERS} are the most. Shorten the prompt."
+            f"address: has {len(fragment)} characters; the maximum is {MAX_LINK_CHARACTERS}. Shorten the prompt."
         )
     pairs = parse_qsl(fragment.removeprefix("#"), keep_blank_values=True)
     fields = dict(pairs)
@@ -81,7 +81,7 @@ def parse_link(fragment: str) -> PageLink | None:
     if "compare" in fields:
         runs = [value for name, value in pairs if name == "compare"]
         if len(runs) > MAX_COMPARED:
-            raise ConfigError(f"compare: names {len(runs)} runs; {MAX_COMPARED} are the most. Remove some.")
+            raise ConfigError(f"compare: names {len(runs)} runs; the maximum is {MAX_COMPARED}. Remove some.")
         settings_of = (dict(parse_qsl(run, keep_blank_values=True)) if "=" in run else run for run in runs)
         compared = tuple(run if isinstance(run, str) else _request(run) for run in settings_of)
         prompts = tuple(value for name, value in pairs if name == "grid")
@@ -208,18 +208,18 @@ def _request(fields: Mapping[str, str]) -> RunRequest:
             raise ConfigError(f"link: unknown field {_quoted(name)}; remove it.")
     name = fields["method"]
     if name not in METHODS:
-        raise ConfigError(f"method: {_quoted(name)} is not here, or not any more; choose one of {', '.join(METHODS)}.")
+        raise ConfigError(f"method: {_quoted(name)} is not available; choose one of {', '.join(METHODS)}.")
     method = METHODS[name]
     model = fields.get("model") or default_model(method.family, shifted=method.shifted)
     fits, info = models_for(method.family), MODELS.get(model)
     if model not in fits:
         if info is not None and info.downloads and method.family in info.families:
             raise ConfigError(f"model: {download_hint(model)}")
-        raise ConfigError(f"model: {_quoted(model)} is not here for {name}; choose one of {', '.join(fits)}.")
+        raise ConfigError(f"model: {_quoted(model)} is not available for {name}; choose one of {', '.join(fits)}.")
     prompt, system = fields.get("prompt", ""), fields.get("system", "")
     for field_name, text in (("prompt", prompt), ("system", system)):
         if len(text) > PROMPT_CHARACTERS:
-            problem = f"has {len(text)} characters; {PROMPT_CHARACTERS} are the most. Shorten it."
+            problem = f"has {len(text)} characters; the maximum is {PROMPT_CHARACTERS}. Shorten it."
             raise ConfigError(f"{field_name}: {problem}")
     written = fields.get("seed", "0")
     seed = parse_seed(int(written) if _WHOLE.fullmatch(written) else written[:_SHOWN])

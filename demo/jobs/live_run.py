@@ -18,7 +18,7 @@ from draftscope.traces.replay import CanvasReplay, replay_steps
 from draftscope.traces.schema import Step, Trace
 
 _TELL_SECONDS: Final = 0.06
-"""There are news this often, as to draw them takes a browser several frames' time; of the first pass at once."""
+"""Interval of updates, as a browser takes several frames to draw one; the first pass is sent at once."""
 DRAWING: Final = 0.1
 """Most of the time of its passes that pictures of a run under way take: to draw a clip takes as long as 19 passes."""
 

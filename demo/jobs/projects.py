@@ -74,7 +74,7 @@ def read_project(text: object) -> Project:
 def _run(number: int, data: Any) -> SavedRun:
     what = f"run {number}"
     if not isinstance(data, dict) or data.keys() not in ({"link", "chosen"}, {"file", "chosen"}):
-        raise ConfigError(f"{what}: has not the two fields chosen and link or file; {_AGAIN}.")
+        raise ConfigError(f"{what}: does not have the two fields chosen and link or file; {_AGAIN}.")
     chosen = data["chosen"]
     if type(chosen) is not int or not 0 <= chosen <= MAX_STORED_RUNS:
         raise ConfigError(f"{what}: chosen is not a whole number from 0 to {MAX_STORED_RUNS}; {_AGAIN}.")

@@ -179,22 +179,18 @@ def comparison_error(chosen: Sequence[SelectableRun]) -> str:
     kinds = list(dict.fromkeys(entry.kind for entry in chosen))
     if len(kinds) > 1:
         first, second = (_KINDS.get(kind, kind) for kind in kinds[:2])
-        return (
-            f"One of these runs decodes {first}, another {second}: they have nothing to compare. Tick runs of one kind."
-        )
+        return f"One of these runs decodes {first}, another {second}: they cannot be compared. Select runs of one kind."
     return ""
 
 
 def comparison_warning(chosen: Sequence[SelectableRun]) -> str:
     """Return a warning about a comparison that is possible; empty if there is none."""
     if untimed := [entry for entry in chosen if not entry.timed]:
-        return (
-            f"{untimed[0].title} ({untimed[0].note}) recorded no times: compare by forward passes, not by milliseconds."
-        )
+        return f"{untimed[0].title} ({untimed[0].note}) has no recorded times: compare by forward passes."
     if len({entry.source == "recorded" for entry in chosen}) > 1:
-        return "A recorded run was timed at another time, maybe on another machine: compare by forward passes."
+        return "A recorded run was timed on another day or machine: compare by forward passes."
     if any("stopped after" in entry.note for entry in chosen) and len(chosen) > 1:
-        return "A run was stopped: what it took in all is not to be compared with a whole run."
+        return "A run was stopped: its totals cannot be compared with those of a complete run."
     return ""
 
 

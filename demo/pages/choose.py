@@ -28,7 +28,7 @@ from draftscope.visualizers import SweepError
 from draftscope.visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 
 _LEAD: Final = (
-    "Say below what you need: the sentence answers from what was measured here. Press a point of the figure to see its "
+    "Enter what you need below: the answer comes from the measurements in the figure. Press a point of it to see its "
     "recording."
 )
 _EMPTY: Final = (
@@ -113,11 +113,11 @@ class ChoosePage:
                     elem_id="choose-lost",
                 )
                 self.batch = gr.Radio([1], value=1, label="Batch", info="How many sequences are decoded together.")
-                self.hardware = gr.Dropdown([], label="Hardware", info="Where it was measured.")
+                self.hardware = gr.Dropdown([], label="Hardware", info="Machine of the measurements.")
                 self.exact = gr.Checkbox(False, label="Only what keeps the model's own distribution")
                 self.supposed = gr.Checkbox(
                     False,
-                    label="Suppose another cost of drafts",
+                    label="Assume another cost of drafts",
                     elem_id="choose-supposed",
                     info="Speeds are then computed, not measured.",
                 )
@@ -127,7 +127,7 @@ class ChoosePage:
                     0.1,
                     step=0.05,
                     label="Cost of a drafter's pass, in target passes",
-                    info="What the passes cost that verify is as measured, and so is their number.",
+                    info="Cost and number of verifying passes stay as measured.",
                     visible=False,
                 )
                 self.reported = gr.Checkbox(True, label="Show what papers report, apart")

@@ -269,9 +269,7 @@ class ComparePage:
         addresses = {entry.address for entry in self._by_id.values()}
         for run in runs:
             if isinstance(run, str) and run != FILE and run not in addresses:
-                raise ConfigError(
-                    f"compare: {format_value(run)} is not here, or not any more; select runs under Compare."
-                )
+                raise ConfigError(f"compare: {format_value(run)} is not available; select runs under Compare.")
         grid: Update = {self.views: gr.Tabs(selected=_GRID), **self.grid.fill(address)} if address.seeds else {}
         return {
             self.on: (address.at or {}).get("on", ""),
@@ -326,9 +324,9 @@ class ComparePage:
         again = len({entry.id for entry in entries} & {entry.id for entry in tray.added})
         update = {**self._show_selection(tray.with_run(entries), values, request), self.upload: None}
         if wrong:
-            update[self.problem] = notice("error", " ".join(wrong), "Not every file is a valid trace")
+            update[self.problem] = notice("error", " ".join(wrong), "Some files are not valid traces")
         elif again:
-            update[self.problem] = notice("info", f"In the tray already, of these runs: {again}.")
+            update[self.problem] = notice("info", f"Already in the list: {again}.")
         return update
 
     def _show_selection(self, tray: RunSelection, values: Update, request: gr.Request) -> Update:

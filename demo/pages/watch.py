@@ -261,7 +261,7 @@ class WatchPage:
         with closing(EventStream()) as live:
             yield {
                 self.viewer: race_started_message(live),
-                self.problem: notice("info", "The model is being made ready.", "One moment."),
+                self.problem: notice("info", "The model is being prepared.", "One moment."),
             }
             requests = self.requests(values)
             deviation = METHODS[requests[-1].method].deviation(requests[-1].config)
@@ -283,7 +283,7 @@ class WatchPage:
         traces = ended.traces
         complete = all(trace.summary.complete for trace in traces)
         passes = " and ".join(str(trace.summary.forwards) for trace in traces)
-        stopped = notice("info", f"What {passes} forward passes decoded is kept below.", ended.ended)
+        stopped = notice("info", f"The result of {passes} forward passes is kept below.", ended.ended)
         return {
             self.site.shown: shown,
             **self._outcome(traces if complete else ()),
@@ -300,7 +300,7 @@ class WatchPage:
         """The form as an address asks for it; it changes `opens`. Raises ValueError for an address without a run."""
         request = address.request
         if request is None:
-            raise ValueError("address: names no run; give a method.")
+            raise ValueError("address: does not name a run; give a method.")
         method, values = METHODS[request.method], config_values(request.config)
         update = self._for_model(MODELS[request.model], method) | {self.opening: address, self.method: method.name}
         for setting in settings(method.config):
@@ -387,7 +387,7 @@ class WatchPage:
         try:
             named = default_sampling(values[self.model])
         except ConfigError as error:
-            return {self.problem: notice("error", str(error), "Sampling is as it was.")}
+            return {self.problem: notice("error", str(error), "Sampling was not changed.")}
         return {self.sampling["discrete-ar"].of[name]: value for name, value in named.items()} | {self.problem: {}}
 
     def _fetched(self, model: ModelInfo, name: str) -> Update:

@@ -17,7 +17,7 @@ from draftscope.traces import limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """Limits that differ between a local and a public server. None means unlimited."""
+    """Limits that differ between a local and a public server. None: unlimited."""
 
     run_seconds: float | None = None
     """Wall clock of one run, a pair counted as one, and of one experiment; what there is then is kept."""

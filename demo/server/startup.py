@@ -17,7 +17,7 @@ _LAST_PORT: Final = 65535
 
 
 class ServerError(RuntimeError):
-    """The app cannot be served where it was asked to; the message names what is wrong and the remedy."""
+    """The app cannot be served at the given address; the message has the problem and the remedy."""
 
 
 def read_port() -> int:
@@ -41,7 +41,7 @@ def temporary_folder() -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix="draftscope-")).resolve()
     except OSError as error:
-        message = f"{error.filename or 'visitors'}: {error.strerror}; make room, or set TMPDIR to another folder."
+        message = f"{error.filename or 'visitors'}: {error.strerror}; free some space, or set TMPDIR to another folder."
         raise ServerError(message) from error
 
 

@@ -1,9 +1,9 @@
 """Evidence from sampled texts: a sequential test against the exact distribution, and the defect that fits best.
 
-The test is a bet. It divides its money among defects; a defect that says d where the exact distribution says p
+The test is a bet. It divides its wealth among defects; a defect that says d where the exact distribution says p
 multiplies its part by 1 + w (d(x) / p(x) - 1) if token x comes, w being the share of tokens that have it. If tokens
-follow p, the expected factor is at most 1 whatever came before, so the money ever exceeds 1 / alpha with probability at
-most alpha (Ville 1939): one may stop at any time. With a defect the money grows, and the richest part names it.
+follow p, the expected factor is at most 1 whatever came before, so the wealth ever exceeds 1 / alpha with probability
+at most alpha (Ville 1939): one may stop at any time. With a defect the wealth grows, and the richest part names it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -102,9 +102,9 @@ class Bettor:
         """Mean and variance of the logarithm of each bet's factors, if tokens have its defect in its share."""
         self.tokens = 0
         self.curve: list[tuple[int, float]] = [(0, 0.0)]
-        """Tokens, and the natural logarithm of the money, after each batch of rows."""
+        """Tokens, and the natural logarithm of the wealth, after each batch of rows."""
         self.found_after: int | None = None
-        """Tokens after which the money first exceeded 1 / FALSE_ALARM."""
+        """Tokens after which the wealth first exceeded 1 / FALSE_ALARM."""
 
     def bet(self, tokens: Int64[np.ndarray, " T"], p: Rows, alternatives: Mapping[str, Rows]) -> None:
         """Take the next tokens, which p does not forbid, with the distributions of all defects."""
@@ -121,12 +121,12 @@ class Bettor:
             self._log_wealth[name] = paths[-1][-1]
             self._variation[name] = self._variation.get(name, 0.0) + float(np.abs(d - p).sum()) / 2
             self._growth[name] = self._growth.get(name, np.zeros((2, len(SHARES)))) + _growth(p, d)
-        money = np.logaddexp.reduce(np.concatenate(paths, 1), 1) - log(len(paths) * len(SHARES))
-        over = np.flatnonzero(money > -log(FALSE_ALARM))
+        wealth = np.logaddexp.reduce(np.concatenate(paths, 1), 1) - log(len(paths) * len(SHARES))
+        over = np.flatnonzero(wealth > -log(FALSE_ALARM))
         if self.found_after is None and len(over):
             self.found_after = self.tokens + int(over[0]) + 1
         self.tokens += len(tokens)
-        self.curve.append((self.tokens, float(money[-1])))
+        self.curve.append((self.tokens, float(wealth[-1])))
 
     def fits(self) -> list[Fit]:
         """Return all defects, the one that fits best first."""

@@ -31,7 +31,7 @@ def certify(
     write: Annotated[
         str | None, Option(metavar="FOLDER", help="Write the known model for a server, and print how to start it.")
     ] = None,
-    drafter: Annotated[Literal["model", "lookup"], Option(help="What drafts in a server.")] = "model",
+    drafter: Annotated[Literal["model", "lookup"], Option(help="Drafter of a server.")] = "model",
     temperature: Annotated[float, Option(metavar="T", help="Temperature.")] = 1.0,
     top_k: Annotated[int, Option(metavar="K", help="Likeliest tokens that are kept; 0 for all.")] = 0,
     top_p: Annotated[float, Option(metavar="P", help="Mass of likeliest tokens that is kept.")] = 1.0,

@@ -6,7 +6,7 @@ from typer import TyperException
 
 DONE: Final = 0
 INVALID: Final = 1
-"""A trace or results file is invalid, or a method breaks a promise."""
+"""A trace or results file is invalid, or a check of a method fails."""
 USAGE: Final = 2
 NO_MODEL: Final = 3
 """A model, or the browser that prints figures, is missing."""

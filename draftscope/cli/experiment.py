@@ -190,8 +190,8 @@ def _run_all(experiment: "Experiment", store: "JsonlStore", executor: "Executor"
     except BrokenPipeError:
         raise
     except OSError as error:
-        kept = f"{len(store.rows)} rows are kept; the same command resumes"
-        sys.stderr.write(f"-o: {store.path} cannot be written ({error.strerror}); make room: {kept}\n")
+        remedy = f"{len(store.rows)} rows are kept; the same command resumes"
+        sys.stderr.write(f"-o: {store.path} cannot be written ({error.strerror}); make room: {remedy}\n")
         return NOT_WRITTEN
     return DONE
 

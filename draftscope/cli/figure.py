@@ -71,7 +71,7 @@ def figure(
         Option("-o", "--output", metavar="FILE", help="Ends in .html, .pdf, .svg or .png; or -."),
     ] = None,
     file_format: Annotated[
-        Literal["html", "pdf", "svg", "png"] | None, Option("--format", help="Of -o -; default: html.")
+        Literal["html", "pdf", "svg", "png"] | None, Option("--format", help="Format for -o -; default: html.")
     ] = None,
     step: Step = None,
     theme: FileTheme = "light",
@@ -79,12 +79,12 @@ def figure(
         str | None, Option(metavar="FILE", help="Results of an experiment or a benchmark, instead of traces.")
     ] = None,
     speed: Annotated[
-        str, Option(metavar="NAME", help="Of an experiment: the speed to show, such as speed-up-time.")
+        str, Option(metavar="NAME", help="For an experiment: the speed to show, such as speed-up-time.")
     ] = "tokens-per-forward",
     baseline: Annotated[
-        str | None, Option(metavar="LABEL", help="Of an experiment: label or method that speed-ups refer to.")
+        str | None, Option(metavar="LABEL", help="For an experiment: label or method that speed-ups refer to.")
     ] = None,
-    setting: Annotated[str | None, Option(metavar="NAME", help="Of an experiment: the setting on the x axis.")] = None,
+    setting: Annotated[str | None, Option(metavar="NAME", help="For an experiment: the setting on the x axis.")] = None,
     list_: Annotated[bool, Option("--list", help="List the figures.")] = False,
 ) -> int:
     """Draw one figure of traces or of results."""
@@ -164,33 +164,37 @@ def animate(
     traces: TraceFiles,
     output: Annotated[str, Option("-o", "--output", metavar="FILE", help="Ends in .gif, .mp4 or .webp; or -.")],
     file_format: Annotated[
-        Literal["gif", "mp4", "webp"] | None, Option("--format", help="Of -o -; default: gif.")
+        Literal["gif", "mp4", "webp"] | None, Option("--format", help="Format for -o -; default: gif.")
     ] = None,
     theme: FileTheme = "light",
     clock: Annotated[
         Literal["passes", "milliseconds", "computed"] | None,
         Option(help="A frame is a forward pass of each run (default), or a time."),
     ] = None,
-    device: Annotated[str | None, rare_option(metavar="NAME", help="Of the computed clock, such as H100.")] = None,
+    device: Annotated[
+        str | None, rare_option(metavar="NAME", help="For the computed clock: hardware, such as H100.")
+    ] = None,
     target: Annotated[
         str | None,
-        rare_option(metavar="SIZE", help="Of the computed clock: parameters, or a name such as 'Llama 3.1 8B'."),
+        rare_option(metavar="SIZE", help="For the computed clock: parameters, or a name such as 'Llama 3.1 8B'."),
     ] = None,
-    drafter: Annotated[str | None, rare_option(metavar="SIZE", help="Of the computed clock, in the same form.")] = None,
+    drafter: Annotated[
+        str | None, rare_option(metavar="SIZE", help="For the computed clock, in the same form.")
+    ] = None,
     engine: Annotated[
         str | None,
-        rare_option(metavar="NAME", help="Of the computed clock: eager or 'CUDA graphs' (default)."),
+        rare_option(metavar="NAME", help="For the computed clock: eager or 'CUDA graphs' (default)."),
     ] = None,
     batch: Annotated[
-        int | None, rare_option(metavar="N", help="Of the computed clock: sequences decoded together.")
+        int | None, rare_option(metavar="N", help="For the computed clock: sequences decoded together.")
     ] = None,
-    passes_per_frame: Annotated[int | None, Option(metavar="N", help="Of the clock of passes; default: 1.")] = None,
+    passes_per_frame: Annotated[int | None, Option(metavar="N", help="For the clock of passes; default: 1.")] = None,
     slowdown: Annotated[
-        float | None, Option(metavar="N", help="Of the clocks of time: times slower than measured; default: 4.")
+        float | None, Option(metavar="N", help="For the clocks of time: times slower than measured; default: 4.")
     ] = None,
     last_frame_seconds: Annotated[float | None, Option(metavar="SECONDS", help="Default: 3.")] = None,
     fps: Annotated[float | None, Option(metavar="N", help="Frames per second; default: 10.")] = None,
-    width: Annotated[int | None, Option(metavar="PIXELS", help="Of a frame; default: 720.")] = None,
+    width: Annotated[int | None, Option(metavar="PIXELS", help="Width of a frame; default: 720.")] = None,
     title: Annotated[list[str] | None, Option(metavar="TEXT", help="Title of a run; once for each, in order.")] = None,
     clip: Annotated[bool, Option("--clip", help="Only the decoded clip of a video.")] = False,
     help_all: HelpAll = False,

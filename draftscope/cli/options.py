@@ -168,7 +168,7 @@ Dtype = Annotated[
     str | None,
     rare_option(
         metavar="DTYPE",
-        help="Of published weights; default: float32 on a CPU, else bfloat16.",
+        help="Type of published weights; default: float32 on a CPU, else bfloat16.",
         autocompletion=_complete_dtypes,
     ),
 ]

@@ -208,7 +208,7 @@ def check(
     ] = 0,
     counts: Annotated[bool, Option("--counts", help="Also count drafts for every table, prompt and setting.")] = False,
 ) -> int:
-    """Test on tiny models whether a method keeps its promises."""
+    """Test on tiny models whether a method does what it declares."""
     from draftscope.engines.testing import conformance
     from draftscope.engines.testing.case import claims, find, subject
 

@@ -322,7 +322,7 @@ class _Conversation:
             turns.append({"role": "user", "content": question})
             prompt: PromptLike = text.messages or (turns if len(turns) > 1 else question)
             try:
-                answer = self._ask(prompt, bool(text.messages or text.questions[1:]))
+                answer = self._answer(prompt, bool(text.messages or text.questions[1:]))
             except ConfigError as error:
                 if not index:
                     raise
@@ -331,7 +331,7 @@ class _Conversation:
             turns.append({"role": "assistant", "content": answer})
         return self._result(text.category)
 
-    def _ask(self, prompt: PromptLike, in_conversation: bool) -> str:
+    def _answer(self, prompt: PromptLike, in_conversation: bool) -> str:
         """Ask one question and return the answer of ordinary decoding."""
         options = self._options
         if in_conversation and not self._arms[0].model.has_template and options["chat"].get("chat") is None:

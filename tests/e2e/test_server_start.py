@@ -31,7 +31,7 @@ def test_ready_is_what_has_all_that_visitors_ask_for(tmp_path: Path, monkeypatch
     status, problems = log_lines(tmp_path / "gone", ("scd.json.gz",))
     assert status == 503
     assert problems == [
-        "visitors' files: cannot be written (No such file or directory); make room",
+        "visitors' files: cannot be written (No such file or directory); free some space",
         "scd.json.gz: is missing or not a valid trace; record it again with: draftscope dev record scd.json.gz",
     ]
     models = tmp_path / "assets" / "models"

@@ -286,7 +286,7 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
     page.wait_for_function(f"{COMPARED}?.lanes.length === 2 && location.hash.startsWith('#tab=compare&compare=method')")
     page.goto("about:blank")
     page.goto(f"{server}#gallery=gone")
-    expect(page.locator("#problem [role=alert]")).to_contain_text("'gone' is not here, or not any more")
+    expect(page.locator("#problem [role=alert]")).to_contain_text("'gone' is not available")
     page.wait_for_function(f"{SEEN}?.lanes.length === 2")
 
 

@@ -20,7 +20,7 @@ from draftscope.visualizers.player_page import document, inert
 from draftscope.visualizers.scripts import joined
 
 FOLDER: Final = Path(__file__).parent
-NO_DRAFTER: Final = "none: looked up, or left from the last pass"
+NO_DRAFTER: Final = "none: drafts are looked up, or left over from the last pass"
 FIRST: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "target": "Llama 3.1 8B",

@@ -60,18 +60,18 @@ def frequencies(certificate: Certificate) -> go.Figure:
 @DataFigure(
     name="evidence",
     title="Evidence against the engine",
-    caption="The sequential test bets on known defects; the curve is the factor by which its money has changed. Of a "
+    caption="The sequential test bets on known defects; the curve is the factor by which its wealth has grown. Of a "
     "lossless engine it ever crosses the dotted line with the stated probability of a false alarm.",
 )
 def evidence(certificate: Certificate) -> go.Figure:
-    """Return the money of the sequential test by tokens."""
+    """Return the wealth of the sequential test by tokens."""
     figure = go.Figure()
     points = certificate.curve[:: max(1, len(certificate.curve) // _MAX_POINTS)]
-    values = [tokens for tokens, _ in points], [money / _TEN for _, money in points]
-    curve(figure, 0, "money", values, "%{x} tokens: 10^%{y:.1f}", mode="lines")
+    values = [tokens for tokens, _ in points], [wealth / _TEN for _, wealth in points]
+    curve(figure, 0, "wealth", values, "%{x} tokens: 10^%{y:.1f}", mode="lines")
     if certificate.false_alarm:
         add_level_line(figure, -log(certificate.false_alarm) / _TEN)
-    title = "Money, powers of 10"
+    title = "Wealth, powers of 10"
     axes(figure, "Tokens", title, title_subtitle_text=_about(certificate), showlegend=False)
     return figure.update_yaxes(rangemode="normal")
 

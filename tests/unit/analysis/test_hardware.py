@@ -144,7 +144,7 @@ def test_a_trace_needs_query_tokens_and_a_size_for_its_drafter() -> None:
     with pytest.raises(HardwareError, match="query tokens"):
         predict(bare, Machine(device=H100, engine=EAGER, target=SIZES["Cosmos 4B"]))
     sums = ds.from_vllm("vllm:spec_decode_num_drafts_total 5\nvllm:spec_decode_num_draft_tokens_total 9", "m")
-    with pytest.raises(HardwareError, match="trace: has no single passes, which are needed"):
+    with pytest.raises(HardwareError, match="trace: has no steps"):
         ds.predict(sums, "H100", 7e9)
     with pytest.raises(HardwareError, match="draft: is missing"):
         ds.predict(read(RUN.with_name("speculative-juice.json.gz")), "H100", 7e9)

@@ -99,7 +99,10 @@ def test_several_gpus_share_the_work_and_pay_for_their_links() -> None:
     small, free = SIZES["Qwen3 0.6B"], replace(GRAPHS, overhead=0.0)
     assert pass_cost(DEVICES["L4"], small, free, PassWork(query_tokens=1), 8).bound == "communication"
     assert draft_cost(DEVICES["RTX 4090"], small, free, PassWork(query_tokens=1), 8).bound == "memory"  # on one of them
-    for device, gpus, problem in (("M3 Max", 2, "gpus: M3 Max works alone"), ("H100", 0, "gpus: 0 is not allowed")):
+    for device, gpus, problem in (
+        ("M3 Max", 2, "gpus: M3 Max cannot be combined"),
+        ("H100", 0, "gpus: 0 is not allowed"),
+    ):
         with pytest.raises(HardwareError, match=problem):
             check_memory(DEVICES[device], SIZES["Qwen3 0.6B"], None, 10, gpus=gpus)
     with pytest.raises(HardwareError, match=r"take 141\.4 GB, and H100 has 80; choose a larger device, more GPUs"):

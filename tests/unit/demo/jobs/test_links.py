@@ -62,17 +62,17 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
 @pytest.mark.parametrize(
     ("fragment", "problem"),
     [
-        ("method=nothing", "method: 'nothing' is not here, or not any more; choose one of speculative"),
-        ("method=scd&model=toy-field", "model: 'toy-field' is not here for scd; choose one of"),
+        ("method=nothing", "method: 'nothing' is not available; choose one of speculative"),
+        ("method=scd&model=toy-field", "model: 'toy-field' is not available for scd; choose one of"),
         ("method=scd&seed=-1", "seed: '-1' is not allowed; use a whole number from 0"),
         ("method=scd&set.window=0", "window: "),
         ("method=scd&more=1", "link: unknown field 'more'; remove it"),
         ("method=scd&system=Be+brief", "system: studio-image is not a published language model; leave it out"),
         ("method=scd&template.a=1", "template: studio-image is not a published language model; leave it out"),
         ("method=scd&chat=yes", "chat: 'yes' is not allowed; use no, or leave it out"),
-        ("method=scd&system=" + "x" * 1001, "system: has 1001 characters; 1000 are the most"),
-        ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; 1000 are the most"),
-        ("&".join(["compare=a"] * 7), "compare: names 7 runs; 6 are the most"),
+        ("method=scd&system=" + "x" * 1001, "system: has 1001 characters; the maximum is 1000"),
+        ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; the maximum is 1000"),
+        ("&".join(["compare=a"] * 7), "compare: names 7 runs; the maximum is 6"),
         ("compare=a&clock=computed&on=H10,eager,Cosmos_4B,,1", "on: device: there is no 'H10'; did you mean"),
         ("compare=a&clock=computed&on=H100,eager,Cosmos_4B,,0", "on: a batch of '0' is not allowed; use a whole"),
         ("method=" + "x" * 9000, "address: has 9007 characters"),
@@ -172,7 +172,7 @@ def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(parts:
     update = opened(parts, fragment)
     assert set(update) == {parts.watch.problem}
     message = update[parts.watch.problem]
-    assert message["kind"] == "error" and "is not here, or not any more" in message["text"]
+    assert message["kind"] == "error" and "is not available" in message["text"]
 
 
 @pytest.mark.skipif(not is_available("smollm2"), reason="draftscope model download smollm2 fetches it")

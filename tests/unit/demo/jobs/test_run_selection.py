@@ -181,7 +181,7 @@ def test_a_tick_that_cannot_be_leaves_what_was_ticked(parts: Parts, page: Compar
     update = tick(parts, selection, [recorded.id, text.id])
     assert page.site.shown not in update and page.tray not in update
     assert update[page.box]["chosen"] == [recorded.id]
-    assert "nothing to compare" in update[page.problem]["text"]
+    assert "cannot be compared" in update[page.problem]["text"]
     missing = tick(parts, RunSelection((replace(text, path=recorded.path.with_name("gone")),), ()), [text.id])
     assert "no longer here" in missing[page.problem]["text"]
 

@@ -220,7 +220,7 @@ def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monke
     monkeypatch.setattr(Visitor, "stopped", lambda _: next(passes) >= index)  # at its very pass
     assert [step.token for step in turn(question, {})[1]] == [step.token for step in steps[: index + 1]]
     monkeypatch.setattr("draftscope.demo.components.counterfactual.request_from_trace", lambda _: None)
-    assert turn(question, {})[0][page.viewer]["title"] == "The model is not here, or not with these settings."
+    assert turn(question, {})[0][page.viewer]["title"] == "The model or these settings are not available here."
     wrong = [{"step": -1}, {"step": True}, {"step": 10**9}, {"entry": -1}, {"entry": "0"}, {"coin": 1.5}, {"coin": "0"}]
     wrong += [{"coin": float("nan")}, {"trace": "traces/../scd.json.gz"}, {"trace": None}]
     for one in [None, [], *({**question, **part} for part in wrong)]:

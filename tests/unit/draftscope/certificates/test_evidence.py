@@ -54,11 +54,11 @@ def test_the_stated_error_rates_hold() -> None:
     assert not any(bettor(draw(p, rng), p, q).found_after for _ in range(100))
 
 
-def test_the_money_starts_at_one_and_is_fair() -> None:
+def test_the_wealth_starts_at_one_and_is_fair() -> None:
     """Over all tokens that can come, the expected factor is 1."""
     p, q = rows(1, np.random.default_rng(2))
-    money = [np.exp(bettor(np.array([token]), p, q).curve[-1][1]) for token in range(p.shape[-1])]
-    assert float(np.dot(p[0], money)) == pytest.approx(1)
+    wealth = [np.exp(bettor(np.array([token]), p, q).curve[-1][1]) for token in range(p.shape[-1])]
+    assert float(np.dot(p[0], wealth)) == pytest.approx(1)
     assert FALSE_ALARM == 1e-4
 
 

@@ -185,8 +185,8 @@ def test_problems_are_scored_and_another_executor_can_be_given() -> None:
 
 
 def test_an_arm_of_a_run_has_its_chat_options() -> None:
-    asked = RunRequest("ar", MODEL, "", make_config(METHODS["ar"].config, {}), 0, chat=True, system="Be brief.")
-    arms = (Arm.from_request("asked", asked), Arm.from_request("plain", replace(asked, chat=False, system=None)))
+    request = RunRequest("ar", MODEL, "", make_config(METHODS["ar"].config, {}), 0, chat=True, system="Be brief.")
+    arms = (Arm.from_request("first", request), Arm.from_request("plain", replace(request, chat=False, system=None)))
     first, second = Experiment(arms=arms, chat={"chat": True}).runs()
     assert (first.request.chat, first.request.system) == (True, "Be brief.")
     assert (second.request.chat, second.request.system) == (False, None) and first.key != second.key

@@ -72,7 +72,7 @@ class TestJsonlStore:
                 with pytest.raises(SweepError):
                     read_line(wrong, "line 1")
         with pytest.raises(
-            SweepError, match=r"line 1\.crc: .* damaged; remove the line, and the sweep solves it again"
+            SweepError, match=r"line 1\.crc: .* damaged; remove the line, and the same command decodes it again"
         ):
             read_line(line.replace(b'"answer":"12"', b'"answer":"13"'), "line 1")
         old = read_line(line[:end] + b"}\n", "line 1")
