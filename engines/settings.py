@@ -37,6 +37,12 @@ class SettingInfo:
     """Settings that it depends on: it matters only while each of them has one of these values."""
 
 
+def check_count(name: str, value: object, minimum: int = 1) -> None:
+    """Raise ConfigError unless a value is a whole number from `minimum` on."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ConfigError(f"{name}: {format_value(value)} is not allowed; use a whole number from {minimum}.")
+
+
 def format_value(value: object) -> str:
     """Return a value for a message: on one line and short, however large or deep it is."""
     text = _BRIEFLY.repr(value)

@@ -15,12 +15,11 @@ from draftscope.cli.options import (
     Model,
     RequiredModel,
     Settings,
-    check_at_least,
     check_choice,
     parse_assignments,
 )
 from draftscope.cli.streams import report_unwritable
-from draftscope.engines.settings import ConfigError, make_config
+from draftscope.engines.settings import ConfigError, check_count, make_config
 
 app = Typer(help="Download, convert and measure models.", rich_markup_mode=None)
 
@@ -79,8 +78,8 @@ def memory(
     from draftscope.engines.runtime import memory_estimate as estimate
 
     length = MemoryBudget().length if length is None else length
-    check_at_least("--length", length)
-    check_at_least("--batch", batch)
+    check_count("--length", length)
+    check_count("--batch", batch)
     print(estimate.estimate_memory(model, device, dtype, MemoryBudget(length, batch)))
     return DONE
 

@@ -63,12 +63,6 @@ def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None
         raise ConfigError(f"{option}: {value!r} is not valid; use one of {', '.join(names)}.")
 
 
-def check_at_least(option: str, value: int, minimum: int = 1) -> None:
-    """Raise ConfigError for a number below the minimum."""
-    if value < minimum:
-        raise ConfigError(f"{option}: {value} is not allowed; use {minimum} or more.")
-
-
 def reject_unused(context: Context, names: Iterable[str], why: str) -> None:
     """Raise CommandError for an option that was given on the command line and would have no effect.
 

@@ -13,12 +13,11 @@ import torch
 from draftscope.analysis.results import SweepError
 from draftscope.engines.models.errors import ModelError
 from draftscope.engines.runtime.run_request import RunRequest
-from draftscope.engines.settings import ConfigError
+from draftscope.engines.settings import ConfigError, check_count
 from draftscope.experiments.definition import PlannedRun
 from draftscope.experiments.executors import (
     Executor,
     RunOutcome,
-    check_count,
     check_weights,
     chunked,
     decode_chunk,

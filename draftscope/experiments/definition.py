@@ -10,7 +10,7 @@ from draftscope.engines.methods import METHODS
 from draftscope.engines.protocol import Family
 from draftscope.engines.runtime.driver import Job
 from draftscope.engines.runtime.run_request import RunRequest, read_method
-from draftscope.engines.settings import ConfigError, Value, config_values, format_value
+from draftscope.engines.settings import ConfigError, Value, check_count, config_values
 from draftscope.traces.setting_names import original_settings
 
 T = TypeVar("T")
@@ -163,8 +163,7 @@ class Experiment:
         """
         if not (self.arms and self.seeds):
             raise ConfigError("arms, seeds: an experiment needs at least one of each; add one.")
-        if isinstance(self.repeats, bool) or not isinstance(self.repeats, int) or self.repeats < 0:
-            raise ConfigError(f"repeats: {format_value(self.repeats)} is not allowed; use a whole number from 0.")
+        check_count("repeats", self.repeats, minimum=0)
         bases = [self._base(arm) for arm in self.arms]
         problems = self.problems
         return tuple(

@@ -18,7 +18,7 @@ from draftscope.engines.runtime.deadline import PROBE_PASSES, PROBE_SECONDS
 from draftscope.engines.runtime.driver import Job, decode, make_trace, open_session, run_of, run_passes
 from draftscope.engines.runtime.environment import environment
 from draftscope.engines.runtime.run_request import RunRequest
-from draftscope.engines.settings import ConfigError
+from draftscope.engines.settings import ConfigError, check_count
 from draftscope.experiments.definition import PlannedRun
 from draftscope.traces.replay import replay_steps
 from draftscope.traces.schema import Step, Trace
@@ -152,12 +152,6 @@ def estimate_seconds(job: Job) -> float:
             break
     final = replay_steps(sequence.steps, job.task.length).final
     return seconds * len(final) / max(1, sum(final))
-
-
-def check_count(name: str, value: int) -> None:
-    """Raise ConfigError for a number below 1."""
-    if value < 1:
-        raise ConfigError(f"{name}: {value} is not allowed; use a whole number from 1.")
 
 
 def chunked(runs: Sequence[PlannedRun], size: int) -> list[list[PlannedRun]]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from tqdm import tqdm
 
+from draftscope.engines.settings import check_count
 from draftscope.experiments.prompt_files import BenchPrompt, PromptEntry, parse_prompts
 from draftscope.servers.answers import Answer, Route, Target, send_request
 from draftscope.servers.client import ServerClient, ServerError
@@ -59,12 +60,10 @@ def bench_server(
     if unknown := options.keys() - known:
         raise TypeError(f"{min(unknown)}: is not an option of bench_server; there are {', '.join(known)}.")
     settings: dict[str, Any] = known | options
-    for name, value, minimum in (
-        ("length", length, 1), ("concurrency", concurrency, 1), ("repeats", settings["repeats"], 1),
-        ("warmup", settings["warmup"], 0),
-    ):  # fmt: skip
-        if value < minimum:
-            raise ServerError(f"{name}: {value} is not allowed; use whole numbers from {minimum}.")
+    check_count("length", length)
+    check_count("concurrency", concurrency)
+    check_count("repeats", settings["repeats"])
+    check_count("warmup", settings["warmup"], minimum=0)
     texts = parse_prompts(prompts)
     with ExitStack() as stack:
         targets: dict[str, Target] = {}

@@ -12,7 +12,7 @@ from transformers import GenerationConfig
 
 import draftscope as ds
 from draftscope.cli.main import main
-from draftscope.experiments.bench import BenchResult
+from draftscope.experiments.bench_result import BenchResult
 
 TURNS = "{% for m in messages %}<|turn|>{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}"
 FEW: dict[str, Any] = {"length": 8, "gammas": (3,)}

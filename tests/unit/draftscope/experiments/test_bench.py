@@ -15,7 +15,7 @@ from draftscope.demo.components.context import Site
 from draftscope.demo.pages.choose import ChoosePage
 from draftscope.demo.server.sessions import CurrentTraces, Visitors
 from draftscope.engines.runtime.run_request import RunRequest
-from draftscope.experiments.bench import BenchResult
+from draftscope.experiments.bench_result import BenchResult
 from draftscope.experiments.prompt_files import read_prompts
 from draftscope.recommendations import opened_tradeoffs
 from draftscope.visualizers import SweepError
@@ -152,7 +152,7 @@ def test_a_turn_stands_behind_the_answers_of_ordinary_decoding(tmp_path: Path, m
             [],
             "prompts: '{file}', line 1 has [] as 'turns'; give a text as 'prompt' or 'question', texts as 'turns'",
         ),
-        ('"a"\n', ["--draft-length", "0"], "gammas: 0 is not allowed; use whole numbers from 1."),
+        ('"a"\n', ["--draft-length", "0"], "gammas: 0 is not allowed; use a whole number from 1."),
         ('"a"\n', ["--set", "width=3"], "width: no such setting; there are temperature"),
         ('"a"\n', ["--target", "none-such"], "model: there is no 'none-such'"),
         ('"a"\n', ["--target", "ck/nope"], "ck/nope: is neither a folder nor in the hub's cache."),

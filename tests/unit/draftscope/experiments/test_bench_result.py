@@ -3,7 +3,7 @@
 from typing import Any
 
 from draftscope.analysis.results import ResultRow
-from draftscope.experiments.bench import BenchResult
+from draftscope.experiments.bench_result import BenchResult
 
 
 def row(label: str, seconds: float, method: str = "speculative", **config: Any) -> ResultRow:
