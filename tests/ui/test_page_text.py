@@ -100,7 +100,7 @@ def test_stop_is_there_while_something_is_under_way() -> None:
         buttons.connect("run", lambda values, request: iter([{box: values[many]}]), set(), [box], box)
     press, done, _, settle = page.fns.values()
     assert '"interactive": false' in press.js and press.fn is None
-    assert "where another run is under way" in press.js  # a single user is not asked to wait
+    assert "while another run is in progress" in press.js  # a single user is not asked to wait
     assert json.loads(settle.js.removeprefix("() => ")) == [gr.update(interactive=True), gr.update(visible=False)]
     request = gr.Request(session_hash="mine")
 
@@ -113,7 +113,7 @@ def test_stop_is_there_while_something_is_under_way() -> None:
         buttons.site.request_stop(request)
         assert site.visitor(request).stopped()
     for wrong in (None, [], [1, 2], {"0": 1}, "x"):
-        assert "one value for each of its fields" in asyncio.run(run_once(wrong))[-1][box]["text"]
+        assert "values are missing; reload the page" in asyncio.run(run_once(wrong))[-1][box]["text"]
 
 
 SIX = Canvas(kind="text", shape=(6,))

@@ -172,5 +172,5 @@ def test_errors_are_a_sentence_and_strangers_fetch_nothing(watch: WatchPage, mon
     monkeypatch.setattr("draftscope.demo.components.download_model.fetch", Mock(side_effect=refused))
     with pytest.raises(ModelError, match="check the network"):
         list(pressed(watch))
-    with pytest.raises(ModelError, match="Only who sits before this machine"):
+    with pytest.raises(ModelError, match="Models are fetched on the machine that runs"):
         list(pressed(watch, host="10.0.0.7"))
