@@ -166,12 +166,12 @@ def decode_chunk(runs: Sequence[PlannedRun], keep_traces: bool = False) -> list[
     """Decode runs of one arm in one batch, in this process of one thread."""
     torch.set_num_threads(1)
     _warm_up(runs[0].request)
-    outcomes = filter(None, decode_runs(runs, [run.request.job() for run in runs], lambda: False))
-    return [outcome if keep_traces else replace(outcome, trace=None) for outcome in outcomes]
+    jobs = [run.request.job() for run in runs]
+    return list(filter(None, decode_runs(runs, jobs, lambda: False, keep_traces=keep_traces)))
 
 
 def decode_runs(
-    runs: Sequence[PlannedRun], jobs: Sequence[Job], stop: Callable[[], bool]
+    runs: Sequence[PlannedRun], jobs: Sequence[Job], stop: Callable[[], bool], *, keep_traces: bool = True
 ) -> Iterator[RunOutcome | None]:
     """Decode runs of one arm in one batch.
 
@@ -190,11 +190,13 @@ def decode_runs(
             return
         yield None
     for run, job, sequence in zip(runs, jobs, sequences, strict=True):
-        trace = make_trace(job, sequence)
-        seconds = sum(step.call.milliseconds.total / step.call.batch for step in trace.steps) / 1000
-        counts = {"tokens": trace.summary.tokens, "seconds": round(seconds, 6), "batch": len(runs)}
-        row = _row(run, job, trace.steps, trace.output.tokens, counts)
-        yield RunOutcome(run=run, row=row, tokens=trace.output.tokens[: trace.summary.tokens], trace=trace)
+        tokens, ends = sequence.result[0].tolist(), job.task.eos_token_ids
+        count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
+        seconds = sum(step.call.milliseconds.total / step.call.batch for step in sequence.steps) / 1000
+        counts = {"tokens": count, "seconds": round(seconds, 6), "batch": len(runs)}
+        row = _row(run, job, sequence.steps, tokens, counts)
+        trace = make_trace(job, sequence) if keep_traces else None  # for pictures it takes longer than decoding
+        yield RunOutcome(run=run, row=row, tokens=tokens[:count], trace=trace)
 
 
 def _row(
