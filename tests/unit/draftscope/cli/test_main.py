@@ -84,7 +84,10 @@ def test_version() -> None:
         ("app --port 1", "draftscope app: No such option: --port"),
         ("model download none-such", "draftscope model download: MODEL: 'none-such' is not valid; use one of smollm2."),
         ("model download smollm2 --source disk", "draftscope model download: Invalid value for '--source'"),
-        ("model memory --model toy-raster --batch 0", "draftscope model memory: --batch: 0 is not allowed; use a whole"),
+        (
+            "model memory --model toy-raster --batch 0",
+            "draftscope model memory: --batch: 0 is not allowed; use a",
+        ),
         ("model convert rar a b c d", "draftscope model convert: SOURCE: 3 files or folders are too many"),
         ("model calibrate-graph --set depth=2", "draftscope model calibrate-graph: depth: calibration"),
         ("hardware calibrate -o here.txt", "draftscope hardware calibrate: -o: 'here.txt' must end in .json"),
