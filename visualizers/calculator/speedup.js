@@ -41,7 +41,7 @@ export function problemOf(plan) {
     if (!(plan[field] >= least && plan[field] <= most)) return `${field}: ${plan[field]} is not allowed; use ${least} to ${inWords(most)}.`;
   }
   const { device, target, draft, context, drafts, batch, gpus } = plan;
-  if (gpus > 1 && !device.link) return `gpus: ${device.name} works alone; choose another device or 1.`;
+  if (gpus > 1 && !device.link) return `gpus: ${device.name} cannot be combined with others; choose another device or 1.`;
   const sizes = draft ? [target, draft] : [target];
   const tokens = context + drafts + 1;
   const parts = sizes.map((size) => ({ ...memoryOf(size, tokens, batch), heads: Math.min(gpus, size.kv_heads || gpus) }));
@@ -160,7 +160,7 @@ export function description(plan, rate, source) {
   const drafts = plan.draft ? `${several} ${milliseconds(found.drafting)}` : "Drafts cost nothing";
   const advice = fast <= 1 ? "No draft length is faster than ordinary decoding"
     : best.drafts === plan.drafts ? `γ = ${plan.drafts} is the fastest` : `γ = ${best.drafts} would be the fastest, ${fast.toFixed(2)} times`;
-  const even = found.breakEven === null ? "no acceptance breaks even" : `it breaks even at ${share(found.breakEven)}`;
+  const even = `it breaks even at ${found.breakEven === null ? "no acceptance rate" : share(found.breakEven)}`;
   const gpus = plan.gpus === 1 ? plan.device.name : `${plan.gpus} ${plan.device.name}`;
   const [ordinary, faster] = found.rates.map((one) => one.toFixed(0));
   const experts = [1, plan.drafts + 1].map((tokens) => touched(plan.target, plan.batch * tokens));
