@@ -13,8 +13,9 @@
 # make lock     write locks/*.txt anew: every version the requirements lead to, with hashes; wants PyPI
 # make audit    known vulnerabilities of the locked versions; wants PyPI, and says so where it is not there
 # make sbom     list the app's packages with their licences, and the models, as CycloneDX in build/sbom.json
+# make workflows lint .github/workflows and Dockerfile
 # make dist     build wheel and source archive into dist
-# make coverage run the quick tests and report which lines they reach
+# make coverage run the quick tests and report which lines they reach, by file and by package
 #
 # GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where to serve.
 # PYTHON is the Python 3.11, 3.12 or 3.13 that makes the virtual environment VENV; packages are installed by uv where it is
@@ -46,7 +47,7 @@ QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
 TRACES := $(wildcard assets/traces/*.json.gz)
 
-.PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures docs notebooks versions lock audit sbom dist coverage clean
+.PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures docs notebooks versions lock audit sbom workflows dist coverage clean
 .DELETE_ON_ERROR:
 
 app:
@@ -136,6 +137,10 @@ sbom: $(TOOLS)/.made $(APP)
 	$(TOOLS)/bin/cyclonedx-py environment $(BIN)/python --output-reproducible -o build/packages.json
 	$(BIN)/python -m tools.sbom build/packages.json -o build/sbom.json
 
+workflows: $(TOOLS)/.made
+	$(TOOLS)/bin/zizmor --offline --quiet .github/workflows
+	$(TOOLS)/bin/hadolint Dockerfile
+
 dist: $(APP)
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	$(BIN)/python -c "import setuptools.build_meta as build; build.build_sdist('dist')"
@@ -143,6 +148,9 @@ dist: $(APP)
 coverage: $(DEV)
 	$(BIN)/python -m coverage run -m pytest -m "not timed$(QUICK)$(NO_BROWSER)" $(PYTEST)
 	$(BIN)/python -m coverage report --skip-covered --sort cover
+	@for package in analysis demo draftscope engines traces visualizers; do \
+	  echo "$$package $$($(BIN)/python -m coverage report --include="$$package/*" --format=total) %"; \
+	done
 
 clean:
 	rm -rf build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
