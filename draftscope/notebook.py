@@ -83,19 +83,19 @@ class Player(anywidget.AnyWidget):
     def __init__(self, *traces: Trace, **traits: Any) -> None:
         if not traces or any(trace.sums for trace in traces):
             raise ValueError("traces: the player needs at least one trace with its steps; ds.view shows sums as text")
-        self._most = {"step": len(traces[-1].steps), "position": canvas_size(traces[-1].canvas) - 1}
+        self._maximum = {"step": len(traces[-1].steps), "position": canvas_size(traces[-1].canvas) - 1}
         super().__init__(
             _traces="[" + ",".join(dumps(trace).decode() for trace in traces) + "]",
             _reports=json.dumps(report_messages(traces)),
             _data=json.dumps(player.data()),
-            **{"step": self._most["step"], **traits},
+            **{"step": self._maximum["step"], **traits},
         )
 
     @traitlets.validate("step", "position")
     def _check(self, proposal: Any) -> int | None:
         name, value = proposal.trait.name, proposal.value
-        if value is not None and value > self._most[name]:
-            raise traitlets.TraitError(f"{name}: {value} is not allowed; use 0 to {self._most[name]}.")
+        if value is not None and value > self._maximum[name]:
+            raise traitlets.TraitError(f"{name}: {value} is not allowed; use 0 to {self._maximum[name]}.")
         return value  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
