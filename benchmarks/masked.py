@@ -27,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model: Any = load_model(MODEL, chosen.device)
     captions, rows, drawn = prompts(MODEL, chosen.images), list[Row](), {}
     for parallel in PER_STEP:
-        all_jobs = jobs("continuous", model, captions, **dict(MODELS[MODEL].form_defaults), tokens_per_step=parallel)
+        settings = dict(MODELS[MODEL].form_defaults) | {"tokens_per_step": parallel}
+        all_jobs = jobs("continuous", model, captions, **settings)
         begun = processor_seconds()
         tokens = [sample_tokens(all_jobs[i : i + chosen.batch]) for i in range(0, len(all_jobs), chosen.batch)]
         seconds = (processor_seconds() - begun) / len(all_jobs)
