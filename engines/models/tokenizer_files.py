@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+import transformers  # its names are imported when they are first used
 from tokenizers import Tokenizer
-from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Tokenizer
 
 from draftscope.engines.models.checkpoint_files import CheckpointDir
 
@@ -21,14 +21,15 @@ def read_tokenizer(source: CheckpointDir) -> Tokenizer:
             source, "tokenizer.json", lambda: Tokenizer.from_file(str(source.folder / "tokenizer.json"))
         )
         return tokenizer
-    return cast(Tokenizer, read_chat_tokenizer(source, Qwen2Tokenizer).backend_tokenizer)
+    return cast(Tokenizer, read_chat_tokenizer(source, transformers.Qwen2Tokenizer).backend_tokenizer)
 
 
-def read_chat_tokenizer(source: CheckpointDir, kind: Any = AutoTokenizer) -> Any:
+def read_chat_tokenizer(source: CheckpointDir, kind: Any = None) -> Any:
     """The tokenizer of a folder with its chat template, by a class of transformers; code of its own is not run."""
+    kind = kind or transformers.AutoTokenizer
     has_tokenizer = _has_tokenizer_json(source)
     if has_tokenizer and "auto_map" in source.read_json_if_any(_SETTINGS):
-        kind = PreTrainedTokenizerFast
+        kind = transformers.PreTrainedTokenizerFast
     files = f"{'tokenizer.json' if has_tokenizer else 'vocab.json, merges.txt'} or {_SETTINGS}"
     options = {"local_files_only": True, "trust_remote_code": False}
     return _read(source, files, lambda: kind.from_pretrained(source.folder, **options))
