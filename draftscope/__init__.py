@@ -95,6 +95,9 @@ def read(path: str | os.PathLike[str]) -> "Trace":
     Args:
         path: A file, or an address of the Hugging Face hub, `hf://datasets/OWNER/NAME/FILE`.
 
+    Returns:
+        The trace, checked, which a notebook shows as the player.
+
     Raises:
         TraceError: If the file is not a valid trace.
         ImportError: For an address without huggingface_hub, which the extra `draftscope[hub]` installs.

@@ -80,6 +80,10 @@ def diff(
             `score_with`, a checkpoint's folder, GGUF file or id of the model that both run, which scores splits where
             an engine gave no log-probabilities.
 
+    Returns:
+        Where the texts of every prompt part, by how much the two tokens differ in log-probability, and whether that
+        is rounding; printed, a sentence.
+
     Raises:
         ValueError: For what cannot be read or compared. A server that ends in the middle is not among it, once it has
             answered: the prompts that both answered are compared.

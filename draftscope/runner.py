@@ -39,7 +39,7 @@ def run(  # noqa: PLR0913 (typed names for all that a run may be given)
     progress: bool = False,
     **settings: Any,
 ) -> Trace:
-    """Decode once and return the trace.
+    """Decode once, as in `ds.run("speculative", model="text-target", seed=3, gamma=4)`.
 
     Args:
         method: A name of `ds.methods()`, a `Method` of your own, or its function `decode(task, config, rng)`.
@@ -63,6 +63,9 @@ def run(  # noqa: PLR0913 (typed names for all that a run may be given)
         on_step: Called with the `Step` of every forward pass.
         progress: Whether a progress bar is shown on standard error.
         settings: Settings of the method, also by their names in `generate`: `engines.settings.from_transformers`.
+
+    Returns:
+        The trace: `trace.output` has ids and text, `trace.summary` counts; a notebook shows it as the player.
 
     Raises:
         ValueError: If a method, model, setting or prompt is invalid; the message has the remedy.
@@ -95,17 +98,35 @@ def run(  # noqa: PLR0913 (typed names for all that a run may be given)
 
 
 def methods() -> dict[str, str]:
-    """Return all methods: name and one-line description."""
+    """Return all methods.
+
+    Returns:
+        The name by which `ds.run` takes each, with its title and what it does in a line.
+    """
     return {name: f"{method.title}: {method.summary}" for name, method in METHODS.items()}
 
 
 def models() -> dict[str, str]:
-    """Return all models: id and requirements."""
+    """Return all models of the catalogue, with checkpoints that were added to it.
+
+    Returns:
+        The id by which `ds.run` takes each, with its title and what it needs.
+    """
     registered_folders()
     return {info.id: f"{info.title}; needs {info.needs}" for info in MODELS.values()}
 
 
 def settings(method: str) -> dict[str, str]:
-    """The settings of a method: name, and what it may be and does."""
+    """Return the settings of a method.
+
+    Args:
+        method: A name of `ds.methods()`.
+
+    Returns:
+        The name by which `ds.run` takes each, with its range, its default and what it does.
+
+    Raises:
+        ConfigError: For an unknown method; the message has the nearest name.
+    """
     config = read_method(method).config
     return {one.name: f"{one.describe_range}, {one.default} by default. {one.knob.help}" for one in settings_of(config)}

@@ -79,6 +79,9 @@ def from_vllm(
             new ones (`DELTA`).
         head: Further fields of the trace, as for `TraceBuilder`.
 
+    Returns:
+        A trace with steps, if the source has the order of passes, or with sums.
+
     Raises:
         ValueError: If the passes cannot be recovered from the source; the message names what to request from vLLM.
     """
@@ -147,6 +150,9 @@ def from_sglang(
         before: An earlier text of `/metrics`, whose counts are subtracted.
         head: Further fields of the trace, as for `TraceBuilder`.
 
+    Returns:
+        A trace with steps, if the source has the order of passes, or with sums.
+
     Raises:
         ValueError: If the passes cannot be recovered from the responses; the message names what to request from SGLang.
     """
@@ -194,6 +200,9 @@ def from_llama_cpp(source: Any, model: str, *, before: Any = (), **head: Any) ->
         model: Id of the target.
         before: An earlier text of `/metrics`, whose counts are subtracted.
         head: Further fields of the trace, as for `TraceBuilder`.
+
+    Returns:
+        A trace with steps, if the source has the order of passes, or with sums.
 
     Raises:
         ValueError: If the passes cannot be recovered from the chunks; the message names what to request.

@@ -41,9 +41,11 @@ class Trace(traces.Trace):
         )
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """One row an entry of a step, as lists of equal length by name; None where a step did not record something.
+        """Return a row for every entry of a step, that is for every position that a pass touched.
 
-        `milliseconds` is the time of the whole pass, which all of its entries share.
+        Returns:
+            Lists of equal length by name, such as step, position, fate, token, p and q; None where a step did not
+            record something. `milliseconds` is the time of the whole pass, which all of its entries share.
         """
         words = zip(self.steps, step_words(self), strict=True)
         rows = [row for index, (step, shown) in enumerate(words) for row in _rows(index, step, shown)]

@@ -387,7 +387,24 @@ def _layers(network: Any) -> int:
 
 
 def record(target: Any, draft: Any = None, tokenizer: Any = None) -> GenerateRecorder:
-    """Record what `target.generate(...)` does inside a `with`; see `GenerateRecorder`."""
+    """Record what `target.generate(...)` of transformers does inside a `with`.
+
+    Args:
+        target: Model whose `generate` is called.
+        draft: Its assistant, if one drafts.
+        tokenizer: Gives the trace words.
+
+    Returns:
+        A context manager, whose `trace()` returns the trace after `generate`.
+
+    Raises:
+        ValueError: For a model whose passes cannot be recorded.
+
+    Examples:
+        >>> with ds.record(target, draft, tokenizer) as recording:
+        ...     output = target.generate(**inputs, assistant_model=draft)
+        >>> trace = recording.trace(output)
+    """
     return GenerateRecorder(target, draft, tokenizer)
 
 

@@ -27,6 +27,9 @@ def figure(
         step: After how many passes, for figures that show one moment.
         theme: Of the picture.
 
+    Returns:
+        A plotly figure: `.show()` displays it, `.write_image("churn.pdf")` writes PDF, SVG or PNG by Chromium.
+
     Raises:
         FigureError: For an unknown name or theme, or traces that lack what the figure needs.
     """
@@ -48,7 +51,14 @@ def figure(
 
 
 def figures(*traces: Trace) -> dict[str, str]:
-    """The figures that these traces support, all of them without traces: name and title."""
+    """Return the figures that can be drawn.
+
+    Args:
+        traces: Traces that have what the figures need; none for all figures.
+
+    Returns:
+        The name by which `ds.figure` takes each, with its title.
+    """
     from draftscope.visualizers import FIGURES, supported
 
     return {each.name: each.title for each in (supported(traces) if traces else FIGURES.values())}
@@ -64,6 +74,9 @@ def view(
         path: An .html file.
         title: Heading of the page.
         figures: Whether the figures follow the player.
+
+    Returns:
+        The path of the page.
 
     Raises:
         ValueError: For another ending.

@@ -88,6 +88,9 @@ def certify(
         tokens: Tokens to draw, unless a bias is found before.
         options: `seed` of the first text; `drafter`, "model" or "lookup", which a server uses; `progress=True`.
 
+    Returns:
+        The verdict, the number of tokens that it rests on, and the defect that fits best where a bias was found.
+
     Raises:
         ValueError: For a server that does not answer, another model, or an engine that ignores the seed.
     """

@@ -87,6 +87,9 @@ def bench(
             and for objects `tokenizer`; `chat`, `system` and `template` as for `ds.run`; `progress=True` shows
             progress on standard error; `cluster`, the address of a Dask scheduler, whose workers measure a prompt each.
 
+    Returns:
+        Times in seconds and counts by arm and prompt; `.table()` has a line for each arm.
+
     Raises:
         ValueError: For an invalid prompt, setting or model; the message has field, value and remedy.
         ModelError: If a model cannot be loaded.

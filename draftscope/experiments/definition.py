@@ -38,7 +38,9 @@ class Arm:
     """A method with settings: a column of a grid, a curve of a figure, a row of a table."""
 
     label: str
+    """Name in tables and figures; each arm has another."""
     method: str
+    """A name of `ds.methods()`."""
     settings: Mapping[str, Value] = field(default_factory=dict)
     """Settings by name; they overrule those of the preset."""
     preset: str = ""
@@ -78,6 +80,7 @@ class ProblemSet:
     """Numbered prompts, each with random draws of its own, and where known the rule by which an answer is correct."""
 
     prompts: tuple[PromptLike, ...]
+    """Texts, or conversations as lists of turns."""
     answers: tuple[str, ...] = ()
     """Correct answers; empty where they are not known."""
     is_correct: Callable[[str, str], bool] | None = None

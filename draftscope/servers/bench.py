@@ -52,6 +52,9 @@ def bench_server(
             `baseline_fields`, further JSON fields of every request, such as temperature (0 by default); `warmup`,
             requests that are not counted (1); `repeats`; `progress=True`.
 
+    Returns:
+        Times in seconds and counts of every request, of both servers; `.table()` has a line for each server.
+
     Raises:
         ValueError: For prompts that cannot be read, or a server that answers none of them; the message names what to
             do.
