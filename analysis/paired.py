@@ -7,7 +7,7 @@ are averaged first, and n counts prompts. Ratios are compared as differences of 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import atan, cos, exp, log, pi, prod, sin, sqrt
 from statistics import fmean, stdev
 from typing import Final, Literal
@@ -40,8 +40,8 @@ class Paired:
     pairs: int
     unit: Literal["prompt", "seed"]
     neutral: float
-    values: tuple[float, ...] = ()
-    """Differences or ratios of the units, in the order of the first runs."""
+    by_pair: Mapping["Key", float] = field(default_factory=dict)
+    """Difference or ratio of every pair, in the order of the first runs."""
 
     @property
     def differs(self) -> bool | None:
@@ -93,8 +93,8 @@ def paired_ratio(first: Sequence[Trace], second: Sequence[Trace], of: Number) ->
     if found is None:
         return None
     low, high = (None if end is None else exp(end) for end in (found.low, found.high))
-    values = tuple(map(exp, found.values))
-    return Paired(exp(found.mean), low, high, found.units, found.pairs, found.unit, 1.0, values)
+    ratios = {key: exp(value) for key, value in found.by_pair.items()}
+    return Paired(exp(found.mean), low, high, found.units, found.pairs, found.unit, 1.0, ratios)
 
 
 def _paired(
@@ -104,19 +104,20 @@ def _paired(
     difference: Callable[[float, float], float | None],
     neutral: float,
 ) -> Paired | None:
+    by_pair: dict[Key, float] = {}
     by_prompt: dict[str, list[float]] = {}
-    for (prompt, _), (one, other) in pairs_of(first, second).items():
+    for key, (one, other) in pairs_of(first, second).items():
         before, after = of(one), of(other)
         apart = None if before is None or after is None else difference(before, after)
         if apart is not None:
-            by_prompt.setdefault(prompt, []).append(apart)
-    if not by_prompt:
+            by_pair[key] = apart
+            by_prompt.setdefault(key[0], []).append(apart)
+    if not by_pair:
         return None
     several = len(by_prompt) > 1
     units = [fmean(each) for each in by_prompt.values()] if several else next(iter(by_prompt.values()))
     mean, low, high = interval(units)
-    count = sum(map(len, by_prompt.values()))
-    return Paired(mean, low, high, len(units), count, "prompt" if several else "seed", neutral, tuple(units))
+    return Paired(mean, low, high, len(units), len(by_pair), "prompt" if several else "seed", neutral, by_pair)
 
 
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float | None, float | None]:

@@ -16,6 +16,7 @@ from draftscope.visualizers.figures import (
     graph,
     mask,
     order,
+    paired,
     pictures,
     routing,
     sweep_results,
@@ -44,7 +45,7 @@ __all__ = [
     "themed",
 ]
 
-_SHARED = (canvas, acceptance_map, pictures, timeline, cost, collisions, sweeps, rates)
+_SHARED = (canvas, acceptance_map, pictures, timeline, cost, paired, collisions, sweeps, rates)
 _TEXT = (order, routing, denoising, throughput, graph, mask)
 _EVERY = [each for module in (*_SHARED, *_TEXT, judging, timings, sweep_results) for each in vars(module).values()]
 FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, Figure)})

@@ -180,6 +180,7 @@ class GridView(ExperimentPanel):
         self.problem = notice_box(elem_id="grid-problem")
         self.box = card_grid((), _GRID_STYLE, elem_id="grid")
         self.paired = data_table("Paired differences", elem_id="grid-paired")
+        self.paired_figure = Panel(site, "grid-differences")
         self.files = Panel(site, "grid-figure", files_alone=True)
         self.export = ExportPanel(site, "grid", self.stored_runs)
         self.link = gr.Textbox(visible=False)
@@ -198,6 +199,7 @@ class GridView(ExperimentPanel):
             self.problem,
             self.box,
             self.paired,
+            *self.paired_figure.parts,
             self.wide,
             self.stored_runs,
             *self.files.parts,
@@ -274,8 +276,15 @@ class GridView(ExperimentPanel):
         """Offer the files of the grid. Gradio may show only the last of several messages: it contains everything."""
         figure, traces = FIGURES[_GRID_FIGURE], results.store.traces
         drawn = self.files.show(figure, figure.draw(traces), values[self.site.look], request)
-        paired = {self.paired: paired_table(results.complete)}
+        paired = {self.paired: paired_table(results.complete), **self._differences(results.complete, values, request)}
         return {**self._cells(results, values), **paired, **drawn, **self.export.offered(visible=True)}
+
+    def _differences(self, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
+        """Draw the paired differences where there are several pairs."""
+        figure = FIGURES["paired"]
+        if figure.supports(traces):
+            return self.paired_figure.hide("")
+        return self.paired_figure.show(figure, figure.draw(traces), values[self.site.look], request)
 
     def _cells(self, results: Results, values: Update) -> Update:
         assert isinstance(results.store, _FileStore)
@@ -374,7 +383,7 @@ class SeedTableView(ExperimentPanel):
         self.problem = notice_box(elem_id="repeat-problem")
         self.table = data_table("Results by seed", elem_id="repeat-table")
         self.paired = data_table("Paired differences", elem_id="repeat-paired")
-        self.chooser = FigureChooser(site, "repeated", self.repeated, self._files, "seeds")
+        self.chooser = FigureChooser(site, "repeated", self.repeated, self._files, ("paired", "seeds"))
         tray.change(self.describe, {tray}, [self.what], **AT_ONCE_LATEST)
         form = {tray, self.seeds, *self.chooser.inputs}
         changes = [self.problem, self.table, self.paired, self.repeated, *self.chooser.parts]

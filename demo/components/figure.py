@@ -123,12 +123,12 @@ class FigureChooser:
     """List of figures, a slider if the figure takes a step, and the figure of the current traces."""
 
     def __init__(
-        self, site: Site, name: str, shown: gr.State, extra: Extra = lambda values: {}, first: str = ""
+        self, site: Site, name: str, shown: gr.State, extra: Extra = lambda values: {}, first: Sequence[str] = ()
     ) -> None:
         """Lay them out; `name` sets their ids on the page apart from others.
 
-        They draw the traces of `shown`; a zip holds `extra` files, too. The figure `first` is drawn where none was
-        chosen yet.
+        They draw the traces of `shown`; a zip holds `extra` files, too. Where none was chosen yet, the first of `first`
+        is drawn that the traces support.
         """
         self.site = site
         self.shown = shown
@@ -161,7 +161,7 @@ class FigureChooser:
             }
             return {**hidden, **self.panel.hide(""), **self.export.offered(visible=False)}
         names = [figure.name for figure in figures]
-        name = next((one for one in (values[self.name], self.first) if one in names), names[0])
+        name = next((one for one in (values[self.name], *self.first) if one in names), names[0])
         value = {} if name == values[self.name] else {"value": name}  # another may be chosen by now
         offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], visible=True) | value
         at = values | {self.step: min(len(trace.steps) for trace in traces) // 2}

@@ -6,14 +6,14 @@ from typing import Any, Final, TypeAlias
 
 from draftscope.analysis.hardware import HardwareError, Machine, predict
 from draftscope.analysis.oracle import oracle_savings
-from draftscope.analysis.paired import Paired, compared
+from draftscope.analysis.paired import Paired
 from draftscope.analysis.seeds import estimate, paired_by_seed, seconds, target_forwards
 from draftscope.analysis.tables import table
 from draftscope.traces.labels import is_baseline, labels
 from draftscope.traces.schema import Trace
 from draftscope.traces.stats import draft_forwards
 from draftscope.visualizers.export_zip.words import command
-from draftscope.visualizers.figure import group_runs
+from draftscope.visualizers.figures.paired import paired_groups
 from draftscope.visualizers.tables import as_csv, table_files
 
 Number: TypeAlias = Callable[[Trace], float | None]
@@ -121,13 +121,9 @@ def paired_table(traces: Sequence[Trace]) -> dict[str, Any]:
     Args:
         traces: Runs that differ in method or settings, prompt and seed.
     """
-    groups = group_runs(traces) if traces else {}
-    base = next((name for name, runs in groups.items() if is_baseline(runs[0])), next(iter(groups), ""))
+    base, groups = paired_groups(traces)
     rows, units = list[list[str]](), ""
-    for name, runs in groups.items():
-        found = compared(groups[base], runs) if name != base else {}
-        if not any(each.units > 1 for each in found.values()):
-            continue
+    for name, found in groups.items():
         units = max((each for each in found.values()), key=lambda each: each.units).unit
         times = found.get("Times as fast")
         cells = [_interval_text(found.get(head), ratio=head.startswith("Times")) for head in _PAIRED]

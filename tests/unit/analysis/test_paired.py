@@ -49,7 +49,7 @@ def test_pairs_share_prompt_and_seed_and_stopped_runs_are_left_out() -> None:
     assert list(pairs_of(first, second)) == [("a", 0), ("a", 1)]
     found = paired_difference(first, second, target_forwards)
     assert found and (found.mean, found.units, found.pairs, found.unit) == (-2.5, 2, 2, "seed")
-    assert found.values == (-2, -3) and found.differs is False  # two seeds say little: t = 12.7
+    assert found.by_pair == {("a", 0): -2, ("a", 1): -3} and found.differs is False  # two seeds say little: t = 12.7
     assert paired_difference(first, [run("z", 0)], target_forwards) is None
 
 
@@ -68,7 +68,7 @@ def test_ratios_are_geometric_means_per_token() -> None:
     mean, low, _ = interval(logs)
     assert found and low is not None
     assert (found.mean, found.low) == (pytest.approx(exp(mean)), pytest.approx(exp(low)))
-    assert found.neutral == 1 and found.differs is False and found.values == pytest.approx((2, 8, 1))
+    assert found.neutral == 1 and found.differs is False and [*found.by_pair.values()] == pytest.approx([2, 8, 1])
     assert set(compared(first, second)) == {
         "Times as fast",
         "Times the tokens per target pass",

@@ -48,7 +48,7 @@ EXAMPLES: dict[str, Callable[[], list[Trace]]] = {
     "comparison": lambda: [plain_run(), run("none"), run()],
     "redundancy": lambda: [film(3, 6), film(3, 6, seed=1), replace(film(3, 6), config={"window": 4})],
     "difference": lambda: [run(coupling, seed=seed) for coupling in ("none", "gumbel") for seed in range(4)],
-    "seeds": lambda: [each(seed=seed) for each in (plain_run, run) for seed in range(3)],
+    **dict.fromkeys(("seeds", "paired"), lambda: [each(seed=seed) for each in (plain_run, run) for seed in range(3)]),
     **dict.fromkeys(("strength", "by-setting"), lambda: [run(alpha=k / 2, seed=i) for k in range(3) for i in range(2)]),
     "window": lambda: [plain_run(), *(run(window=window, seed=seed) for window in (4, 8) for seed in range(2))],
     "order": lambda: [block_run("diffusion"), block_run("s2d2"), block_run("simsd")],
