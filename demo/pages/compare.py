@@ -76,6 +76,8 @@ class ComparePage:
         """Runs that are drawn: the selected ones, or without a selection the current ones."""
         self.on = gr.State("")
         """The hardware that the player's clock is computed for, as an address has it."""
+        self.waits = gr.State(False)
+        """Whether the page was opened before there was anything to show."""
         self.saved = gr.State(())
         """Links of runs that the project of the visitor names, and that were not decoded yet."""
         small: dict[str, Any] = {"variant": "secondary", "size": "sm", "scale": 0}
@@ -109,7 +111,7 @@ class ComparePage:
             with gr.Tab("Greedy texts of two engines"):
                 ReportView(site, GREEDY_TEXTS)
         views = [self.viewer, self.bench, self.costs, self.export, *self.out.parts]
-        self.parts: list[Any] = [self.tray, self.set, self.box, self.problem, *views, *self.chooser.parts]
+        self.parts: list[Any] = [self.tray, self.set, self.waits, self.box, self.problem, *views, *self.chooser.parts]
         """Components that `show` updates."""
         self.opens: list[Any] = [self.on, self.wanted, self.fetch, self.views, self.grid.prompts, self.grid.seeds]
         """Components that `named` updates."""
@@ -119,7 +121,7 @@ class ComparePage:
         """Connect events: current runs are added to the selection, and the selection becomes the current runs."""
         self.inputs: set[Any] = {self.tray, self.on, self.wanted, self.saved, self.site.shown, *self.chooser.inputs}
         changes = [self.site.shown, *self.parts]
-        self.site.shown.change(self.take, {self.site.shown, self.tray, self.saved}, [self.tray, self.box], **IN_TURN)
+        self.site.shown.change(self.take, self.inputs | {self.waits}, self.parts, **IN_TURN)
         self.box.restored(self.restore, self.inputs, [self.saved, self.fetch, *changes], **IN_TURN)
         self.box.choose(self.choose, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
         self.box.dropped(self.drop, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
@@ -181,14 +183,15 @@ class ComparePage:
             self.views: gr.Tabs(selected=_PLAY),
         }
 
-    def take(self, values: Update) -> Update:
-        """Put a visitor's own runs and opened files into the tray."""
+    def take(self, values: Update, request: gr.Request) -> Update:
+        """Put a visitor's own runs and opened files into the tray; a page that was opened empty shows the runs."""
         runs: CurrentTraces = values[self.site.shown]
         source = _SOURCES.get(runs.origin)
-        if source is None or not all(path.exists() for path in runs.paths):
-            return {self.tray: gr.skip()}
-        tray = values[self.tray].with_run(entries_of(runs.paths, source))  # type: ignore[arg-type]
-        return {self.tray: tray, self.box: self._listed(tray, values)}
+        known = source is not None and all(path.exists() for path in runs.paths)
+        tray = values[self.tray].with_run(entries_of(runs.paths, source)) if known else values[self.tray]  # type: ignore[arg-type]
+        if values[self.waits] and runs.paths:
+            return self.show({**values, self.tray: tray}, request)
+        return {self.tray: tray, self.box: self._listed(tray, values)} if known else {self.tray: gr.skip()}
 
     def show(self, values: Update, request: gr.Request) -> Update:
         """Show the selection; before the first selection, the runs that the page shows."""
@@ -345,6 +348,7 @@ class ComparePage:
         return {
             self.tray: tray,
             self.set: drawn,
+            self.waits: not drawn.paths,
             self.box: self._listed(tray, values),
             self.problem: notice("info", words) if words else {},
             self.viewer: gr.update(value=comparison_message(traces, runs.paths, values[self.on]), visible=bool(traces)),

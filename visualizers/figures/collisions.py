@@ -36,7 +36,7 @@ def longest_waiting(trajectories: Mapping[int, Trajectory]) -> dict[int, Traject
 
 @Figure(
     name="beta",
-    title="Beta trajectory: 1 - TV of successive distributions, by age",
+    title="How alike successive distributions are, by age",
     paper="SCD, Fig. 3",
     caption="β is the probability that a draft is accepted: 1 minus the total variation (TV) between the distribution "
     "it was drawn from and the new one. Some positions are single ones of the first run, among those that waited "
@@ -60,7 +60,7 @@ def _beta(traces: Traces) -> go.Figure:
         ages = betas_by_age(runs)
         oldest = max(oldest, *ages)
         _draw_mean_by_age(figure, i, with_count(name, runs), ages, len(groups) + 1)
-    axes(figure, "Age in the window (iterations)", "β = 1 – TV", bounds=(0, 1.03), showlegend=None)
+    axes(figure, "Age in the window (iterations)", "Overlap β, 1 – total variation", bounds=(0, 1.03), showlegend=None)
     return figure.update_xaxes(range=[0.6, oldest + 0.4], dtick=1 if oldest <= 12 else None)
 
 

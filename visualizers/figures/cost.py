@@ -139,14 +139,14 @@ def _gain(value: float, ratio: float | None) -> tuple[float, str]:
 def _oracle_savings(traces: Traces) -> go.Figure:
     runs = [one for trace in traces if (one := oracle_savings(trace))]
     heads = [
-        f"{name}<br>{run.best} of {run.spent} {run.unit} at best"
+        f"{name}<br>{run.best} of {run.spent} {run.unit} needed with hindsight"
         for name, run in zip(labels(traces), runs, strict=True)
     ]
     figure = side_by_side(heads, horizontal_spacing=0.09)
     for panel, run in enumerate(runs, start=1):
         ways = {
             "as decoded": [one.spent for one in run.choices],
-            "at best, with an oracle": [one.best for one in run.choices],
+            "needed, known afterwards": [one.best for one in run.choices],
         }
         at = [one.step + 1 for one in run.choices]
         for i, (name, counts) in enumerate(ways.items()):

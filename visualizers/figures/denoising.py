@@ -10,7 +10,7 @@ from draftscope.visualizers.plot import axes, curve, error_bars, in_panel, side_
 
 @Figure(
     name="denoising",
-    title="Beta along denoising: 1 - TV of draft and target",
+    title="How alike draft and target are along denoising",
     paper="SCD, Fig. 3, for block diffusion",
     caption="β is the probability that a draft is accepted by ratio: 1 minus the total variation (TV) between the "
     "distribution it was drafted from and the one that verified it; the other panel has their KL divergence, where it "
@@ -23,7 +23,7 @@ from draftscope.visualizers.plot import axes, curve, error_bars, in_panel, side_
 def _denoising(traces: Traces) -> go.Figure:
     groups = group_runs(traces)
     rows = {name: agreement_by_denoising_step([trace.steps for trace in runs]) for name, runs in groups.items()}
-    heads = ["β", *(["KL divergence"] if any(row.kl for each in rows.values() for row in each) else [])]
+    heads = ["Overlap β", *(["KL divergence"] if any(row.kl for each in rows.values() for row in each) else [])]
     figure = side_by_side(heads, horizontal_spacing=0.1)
     for i, (name, each) in enumerate(rows.items()):
         measures: list[list[Estimate | None]] = [[row.beta for row in each], [row.kl for row in each]]
@@ -36,7 +36,7 @@ def _denoising(traces: Traces) -> go.Figure:
             hover = "step %{x}: %{y:.3f}, %{customdata} drafts"
             error = error_bars([value.error or 0.0 for _, value in known])
             curve(figure, i, with_count(name, groups[name]), points, hover, **error, **more)
-    axes(figure, "Denoising step of the block", "β = 1 – TV", "KL divergence (nats)")
+    axes(figure, "Denoising step of the block", "Overlap β, 1 – total variation", "KL divergence (nats)")
     last = max(row.number for each in rows.values() for row in each)
     figure.update_yaxes(range=[0, 1.03], col=1)
     return figure.update_xaxes(range=[0.5, last + 0.5], dtick=1 if last <= 12 else None)

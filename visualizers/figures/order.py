@@ -54,7 +54,9 @@ def _ar_ness(traces: Traces) -> go.Figure:
             points, placement = (REACHES, mean), in_panel(panel, i)
             curve(figure, i, with_count(name, runs), points, "@%{x}: %{y:.3f}", **error_bars(error), **placement)
     add_level_line(figure, 1)
-    return axes(figure, "k", "AR-ness @k", bounds=(0, 1.05)).update_xaxes(tickvals=REACHES)
+    return axes(figure, "Positions looked at, k", "Share left to right (AR-ness @k)", bounds=(0, 1.05)).update_xaxes(
+        tickvals=REACHES
+    )
 
 
 @Figure(

@@ -100,7 +100,7 @@ def _estimators(traces: Traces) -> go.Figure:
         dots(figure, i, label, points, hover, **look)
     figure.add_vline(x=0, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
     panel_height, bounds = len(names) * (30 + 22 * len(groups)), (len(names) - 0.4, -0.8)
-    axes(figure, "Expected less accepted (tokens)", "Estimator", height=200 + panel_height, bounds=bounds)
+    axes(figure, "Expected minus accepted drafts (tokens)", "Estimator", height=200 + panel_height, bounds=bounds)
     figure.update_layout(meta={"panel_height": panel_height})
     ticks = [estimator(name) for name in names]
     return figure.update_yaxes(zeroline=False, tickvals=list(range(len(names))), ticktext=ticks)

@@ -119,7 +119,7 @@ def _difference(traces: Traces) -> go.Figure:
         label = with_count(name, runs) + (f", correlation {correlation(x, y):.2f}" if related else "")
         hover, seeds = "%{x:.1f} % changed, %{y} forward passes, seed %{customdata}", [run.seed for _, run in points]
         dots(figure, i, label, (x, y), hover, customdata=seeds)
-    return axes(figure, "Mean share of drafts that changed in an iteration (%)", "Forward passes (NFE)", height=480)
+    return axes(figure, "Mean share of drafts that changed in an iteration (%)", "Forward passes", height=480)
 
 
 @Figure(
@@ -171,7 +171,7 @@ def _strength(traces: Traces) -> go.Figure:
         curve(figure, i, "", points, hover, **error_bars(error), **look)
     for mark in figure.data:
         mark.showlegend = mark.name != ""
-    axes(figure, "Coupling strength α", "Forward passes (NFE)", "Forward passes (NFE)", height=460)
+    axes(figure, "Coupling strength α", "Forward passes", "Forward passes", height=460)
     return figure.update_xaxes(title_text="Mean share of drafts that changed (%)", row=1, col=1)
 
 
@@ -192,7 +192,7 @@ def _window(traces: Traces) -> go.Figure:
         points = [widths[0], widths[-1]], [fmean(map(_forwards, runs))] * 2
         level: Look = {"mode": "lines", "line": {"color": NEUTRAL, "dash": "dash", "width": 2}}
         curve(figure, 0, f"{name}, no window", points, "%{y:.1f} forward passes", **level)
-    axes(figure, "Window L (tokens)", "Forward passes (NFE)", height=460)
+    axes(figure, "Window L (tokens)", "Forward passes", height=460)
     return figure.update_xaxes(type="log", tickvals=widths)
 
 

@@ -66,7 +66,7 @@ def _windows(measured: Windows) -> go.Figure:
                 curve(figure, k, label, points, "L %{x}: %{y:.2f} ×", **error_bars(error), **shared, **placement)
     add_level_line(figure, 1)
     y = "Times fewer than ordinary decoding", "Times as fast as ordinary decoding"
-    axes(figure, "Window L", *y, height=460, title_subtitle_text=plain(measured.title))
+    axes(figure, "Window L (tokens)", *y, height=460, title_subtitle_text=plain(measured.title))
     return figure.update_xaxes(type="log", tickvals=sorted({row.window for row in measured.rows}))
 
 
@@ -108,7 +108,7 @@ def _speed_up(timings: Timings) -> go.Figure:
         curve(figure, i, f"{kind}, expected", points, hover, **thin, **placement)
     add_level_line(figure, 1, row=1, col=1)
     y = "Times as fast as ordinary decoding", "Tokens per verification"
-    axes(figure, "Draft length γ", *y, height=460, title_subtitle_text=plain(timings.title))
+    axes(figure, "Draft length γ (tokens)", *y, height=460, title_subtitle_text=plain(timings.title))
     return figure.update_xaxes(type="log", tickvals=sorted({row.gamma for row in timings.rows}))
 
 
@@ -165,5 +165,12 @@ def _break_even(timings: Timings) -> go.Figure:
         points = [row.draft_cost], [row.acceptance]
         dots(figure, i, f"γ {gamma}, measured", points, hover, **placement, customdata=[row.faster_median])
     title = f"{timings.title}, batch {batch}"
-    axes(figure, "Cost of a draft", "Acceptance rate", height=520, bounds=(0, 1), title_subtitle_text=plain(title))
+    axes(
+        figure,
+        "Cost of a draft (tokens of ordinary decoding)",
+        "Drafts accepted (share)",
+        height=520,
+        bounds=(0, 1),
+        title_subtitle_text=plain(title),
+    )
     return figure.update_xaxes(range=[0, widest])

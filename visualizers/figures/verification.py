@@ -132,7 +132,7 @@ def _ratio_means(traces: Traces) -> go.Figure:
         points = [100 * _accepted_share(verdicts)], [ratio.mean]
         dots(figure, i, f"{name}: {ratio}", points, hover, **error_bars([ratio.error or 0.0]))
     add_level_line(figure, 1)
-    axes(figure, "Verified drafts accepted (%)", "Mean ratio", height=460)
+    axes(figure, "Verified drafts accepted (%)", "Mean acceptance ratio", height=460)
     return figure.update_xaxes(range=[0, 103])
 
 
@@ -232,7 +232,12 @@ def _trajectories(traces: Traces, step: int | None) -> go.Figure:
         marker = {"color": color, "symbol": symbol, "size": 10, "line": {"width": 0 if dash else 2}}
         line, mode = {"color": color, "dash": dash or "solid", "width": 2}, "lines+markers" if dash else "markers"
         figure.add_scatter(x=[None], y=[None], name=name, mode=mode, line=line, marker=marker, hoverinfo="skip")
-    axes(figure, "Along (1, 1, 1 ...)", "Along (1, -1, 1 ...)", height=600 if len(traces) == 1 else 520)
+    axes(
+        figure,
+        "Component along (1, 1, 1 ...)",
+        "Component along (1, -1, 1 ...)",
+        height=600 if len(traces) == 1 else 520,
+    )
     points = [point for drafts in chosen for draft in drafts for point in (*draft.pair.draft, *draft.pair.target)]
     for axis, update in enumerate((figure.update_xaxes, figure.update_yaxes)):
         low, high = min(point[axis] for point in points), max(point[axis] for point in points)
