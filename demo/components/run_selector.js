@@ -204,7 +204,7 @@ place.append(drawer, ticked);
 const chipOf = (row) => {
   const number = build('b', {}, String(chosen.indexOf(row.id) + 1));
   const truth = FIDELITY[row.fidelity] ? [build('i', { class: row.fidelity }, FIDELITY[row.fidelity])] : [];
-  return build('span', { class: 'chip', title: `${row.prompt}; ${row.note}` }, number, ' ', row.title, ...truth,
+  return build('span', { class: 'chip', title: `${row.title}; ${row.prompt}; ${row.note}` }, number, ' ', build('span', {}, row.title), ...truth,
     build('button', { type: 'button', 'aria-label': `Deselect ${row.title}, ${row.note}`, 'data-off': row.id }, '×'));
 };
 const show = () => {

@@ -75,11 +75,54 @@ CSS: Final = """
 #compare-viewer .ds-stage { height: max(270px, calc(100dvh - 418px)) !important; }
 #compare-viewer .ds-worked { position: static; } /* over nothing */
 #bench .html-container, #bench .html-container > div, #bench > div { height: 100%; }
+/* Three runs and more share one screen: of every lane its name, where it stands and what it shows. */
+#workbench:has(.is-many) #compare-viewer { overflow: hidden !important; }
+#compare-viewer:has(.is-many) :is(.html-container, .html-container > div, .player) { height: 100%; }
+#workbench #compare-viewer .is-many { gap: var(--2); height: 100%; }
+#workbench #compare-viewer .is-many :is(.ds-subtitle, .ds-lead, .ds-side, .ds-mask, .ds-timeline, .ds-table, .ds-clip,
+  .ds-prompt, .ds-key, .ds-worked, .ds-goes, .ds-choose, .ds-lane figcaption, .ds-choices label:has(input)) {
+  display: none; }
+#workbench #compare-viewer .is-many .ds-controls {
+  display: grid; grid-template-columns: auto minmax(0, 1fr) auto; gap: var(--1) var(--3); padding: 6px var(--3); }
+#workbench #compare-viewer .is-many .ds-transport { display: contents; }
+#workbench #compare-viewer .is-many .ds-slider { grid-row: 1; grid-column: 2 / -1; align-self: center; }
+#workbench #compare-viewer .is-many .ds-reading { grid-row: 2; grid-column: 1 / 3; justify-content: start; }
+#workbench #compare-viewer .is-many .ds-choices { grid-row: 2; grid-column: 3; }
+#workbench #compare-viewer .is-many .ds-lanes {
+  flex: 1; grid-template: none; grid-template-columns: minmax(0, 1fr); grid-auto-rows: minmax(0, 1fr);
+  gap: var(--2) var(--3); min-height: 0; margin: 0; }
+#workbench #compare-viewer .is-many .ds-lanes:has(.ds-picture:not([hidden])) {
+  grid-template-columns: repeat(2, minmax(0, 1fr)); }
+#workbench #compare-viewer .is-many .ds-lanes:has(.ds-lane:nth-child(4)) {
+  grid-template-columns: repeat(2, minmax(0, 1fr)); }
+#workbench #compare-viewer .is-many .ds-lanes:has(.ds-lane:nth-child(5)) {
+  grid-template-columns: repeat(3, minmax(0, 1fr)); }
+#workbench #compare-viewer .is-many .ds-lane {
+  display: flex; flex-direction: column; gap: var(--1); min-height: 0; overflow: hidden; }
+#workbench #compare-viewer .is-many .ds-head { flex: none; align-items: baseline; gap: 0 var(--2); }
+#workbench #compare-viewer .is-many .ds-head > div { flex: 1 1 150px; min-width: 0; }
+#workbench #compare-viewer .is-many h2 {
+  overflow: hidden; font-size: var(--s); text-overflow: ellipsis; white-space: nowrap; }
+#workbench #compare-viewer .is-many .ds-outcome { flex-wrap: nowrap; gap: var(--2); align-items: baseline; }
+#workbench #compare-viewer .is-many .ds-outcome div {
+  flex-direction: row-reverse; align-items: baseline; gap: var(--1); }
+#workbench #compare-viewer .is-many .ds-outcome div:not(:nth-child(2)) dt { display: none; }
+#workbench #compare-viewer .is-many .ds-outcome :is(dd, small) { font-size: var(--xs); line-height: 1.45; }
+#workbench #compare-viewer .is-many .ds-outcome div:last-child dd::after { content: " ms"; font-weight: 400; }
+#workbench #compare-viewer .is-many .ds-cells {
+  display: flex; flex: 1; align-items: stretch; min-height: 0; max-width: none; }
+#workbench #compare-viewer .is-many .ds-picture { /* square, so that two rows of them fit */
+  flex: 0 1 calc((max(470px, 100dvh - 214px) - 228px) / 2); }
+#workbench #compare-viewer .is-many .ds-text:not([hidden]) {
+  display: flex; flex: 1; flex-direction: column; min-height: 0; }
+#workbench #compare-viewer .is-many .ds-tokens {
+  flex: 1; padding: 6px 10px; overflow: auto; font-size: var(--s); line-height: 1.65; }
 @media (max-width: 900px) {
   #compare-bar { flex-wrap: wrap; }
   #compare-bar > .block { flex-basis: 100%; }
   #workbench { grid-template-columns: minmax(0, 1fr); }
   #workbench > * { height: auto; }
+  #workbench #compare-viewer .is-many .ds-lane { min-height: 150px; }
 }
 .label-wrap { gap: 12px; } /* of an accordion */
 .label-wrap > span { text-align: left; }

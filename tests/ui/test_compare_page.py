@@ -49,6 +49,9 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
         page.get_by_role("button", name="Open traces").click()
     chooser.value.set_files(other)
     page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
+    for lane in page.locator("#compare-viewer .ds-lane").all():  # three runs share the screen
+        expect(lane).to_be_in_viewport(ratio=1)
+    expect(page.locator("#compare-viewer .ds-say")).to_contain_text("3 runs on one clock.")  # not a pair's verdict
     page.locator("#tray details summary").click()
     for name, count in (("Ordinary decoding", 1), ("MC-SJD", 2)):
         expect(page.locator("#tray label").filter(has_text=name)).to_have_count(count)

@@ -122,9 +122,10 @@ export class Race {
   say(lanes) {
     const lane = lanes.at(-1);
     if (!lane?.scene) return;
-    const finished = finishInWords(lanes);
+    const several = lanes.length > 2 ? `${lanes.length} runs on one clock.` : ""; // each lane says what it gained
+    const finished = several ? null : finishInWords(lanes);
     const supposed = this.player.stage.supposedInWords;
-    const text = supposed || (finished ?? headlineOf(lane.replay));
+    const text = supposed || several || (finished ?? headlineOf(lane.replay));
     if (text !== this.sentence.textContent) {
       say(this.sentence, text);
       mark(this.sentence);

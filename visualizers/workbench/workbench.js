@@ -89,7 +89,7 @@ class Workbench {
       panel("heat", build("h3", {}, "Acceptance ", build("span", {}, "orange: unsure, framed: rejected")), this.heat),
       panel("churn", this.lasting, this.churn, (this.key = build("p", { class: "key" }))),
       panel("list", this.listTitle, this.scroller),
-      panel("curve", this.curveTitle, build("div", { class: "draw" }, this.curve)),
+      panel("curve", this.curveTitle, (this.curveNames = build("p", { class: "names" })), build("div", { class: "draw" }, this.curve)),
     );
     this.rows.addEventListener("click", ({ target }) => target.closest("tr")?.match && this.select(target.closest("tr").match));
   }
@@ -189,7 +189,7 @@ class Workbench {
 
   heatOf(run) {
     const chip = build("b", { class: `chip ${run.fidelity}` }, capital(run.fidelity));
-    const head = build("header", {}, build("strong", {}, run.name), " ", run.fidelity === "unknown" ? "" : chip, build("small", {}, run.summary));
+    const head = build("header", {}, build("strong", { title: run.name }, run.name), " ", run.fidelity === "unknown" ? "" : chip, build("small", {}, run.summary));
     const pointed = (event) => run.at?.(event);
     const key = (event) => this.walk(event, run);
     const options = { class: run.words ? "words" : "picture", tabindex: "0", role: "group", "aria-label": `Acceptance of ${run.name}; arrow keys choose a position`, keydown: key };
@@ -243,7 +243,7 @@ class Workbench {
     };
     canvas.addEventListener("click", click);
     run.strip = canvas;
-    return build("div", { class: "draw" }, canvas, build("small", {}, run.name));
+    return build("div", { class: "draw" }, canvas, build("small", { title: run.name }, run.name));
   }
 
   longest() {
@@ -421,24 +421,25 @@ class Workbench {
 
   drawCurve() {
     const curves = this.runs.filter(({ curve }) => curve);
+    const named = curves.filter(({ curve }) => curve.column === curves[0].curve.column);
+    this.curveNames.replaceChildren(...named.map(({ name, index }) => build("span", { class: `series-${index % 4}`, title: name }, build("i"), name)));
     const { width, height } = this.curve.parentNode.getBoundingClientRect();
     const first = curves[0]?.curve;
     this.curveTitle.replaceChildren(...(first ? [`${first.title} `, build("span", {}, "press a point")] : ["No verdicts ", build("span", {}, "these runs verify no drafts")]));
     this.curve.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    const shown = curves.filter(({ curve }) => curve.column === first.column);
-    const last = Math.max(2, ...shown.flatMap(({ curve }) => curve.points.map(([at]) => at)));
-    const start = Math.min(1, ...shown.flatMap(({ curve }) => curve.points.map(([at]) => at)));
+    const last = Math.max(2, ...named.flatMap(({ curve }) => curve.points.map(([at]) => at)));
+    const start = Math.min(1, ...named.flatMap(({ curve }) => curve.points.map(([at]) => at)));
     const x = (at) => MARGIN.left + ((at - start) / (last - start)) * (width - MARGIN.left - MARGIN.right - 4);
     const y = (mean) => height - MARGIN.bottom - mean * (height - MARGIN.top - MARGIN.bottom);
     const parts = [0, 0.5, 1].flatMap((mean) => [
       build("svg:line", { x1: MARGIN.left, x2: width - MARGIN.right, y1: y(mean), y2: y(mean), class: "grid" }),
       build("svg:text", { x: MARGIN.left - 6, y: y(mean) + 4, "text-anchor": "end" }, String(mean)),
     ]);
-    const ticks = [...new Set([start, 5, 10, 15, 20, 30].filter((at) => at >= start && at <= last))];
+    const ticks = [...new Set([start, ...(last < 8 ? [2, 3, 4, 5, 6, 7] : [5, 10, 15, 20, 30])].filter((at) => at >= start && at <= last))];
     const middle = (MARGIN.left + width - MARGIN.right) / 2;
     if (first) parts.push(...ticks.map((at) => build("svg:text", { x: x(at), y: height - 20, "text-anchor": "middle" }, String(at))), build("svg:text", { x: middle, y: height - 4, "text-anchor": "middle" }, first.axis));
     const marked = this.at?.[first?.column] ?? this.age;
-    shown.forEach((run) => {
+    named.forEach((run) => {
       const { points } = run.curve;
       const shade = `series-${run.index % 4}`;
       parts.push(build("svg:path", { d: points.map(([at, mean], n) => `${n ? "L" : "M"}${x(at)} ${y(mean)}`).join(""), class: `line ${shade}` }));
@@ -450,8 +451,6 @@ class Workbench {
         const options = { cx: x(at), cy: y(mean), r: Math.min(7, 2 + Math.sqrt(count) / 3) + 2 * own, class: `point ${shade} ${own ? "here" : ""}`, role: "button", tabindex: parts.some((part) => part.matches(".point")) ? -1 : 0, "data-key": `${run.index} ${at}`, "aria-label": name, click, keydown: key };
         parts.push(build("svg:circle", options, build("svg:title", {}, name)));
       }
-      const at = MARGIN.left + 10;
-      parts.push(build("svg:text", { x: at, y: y(0) - 10 - 16 * run.index, class: `name ${shade}` }, run.name));
     });
     const focused = this.curve.contains(document.activeElement) ? document.activeElement.dataset.key : null;
     this.curve.replaceChildren(...parts);
