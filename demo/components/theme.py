@@ -67,12 +67,14 @@ CSS: Final = """
 #pages > .tab-wrapper button:hover { background: var(--line); color: var(--ink); }
 #pages > .tab-wrapper button.selected { background: var(--line); color: var(--ink) !important; }
 #pages > .tabitem { padding: 0; }
+.gradio-container { --above: 214px; } /* what stands above the workbench */
+.gradio-container:has(#tray-problem .notice) { --above: 276px; }
 #compare-bar { align-items: start; flex-wrap: nowrap; }
 #compare-bar > .block { flex: 1 1 0; min-width: 0 !important; }
 #compare-bar > button { flex: none; }
 #workbench { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1.5fr); gap: 12px; align-items: stretch; }
-#workbench > * { height: max(470px, calc(100dvh - 214px)); min-width: 0 !important; overflow: hidden auto !important; }
-#compare-viewer .ds-stage { height: max(270px, calc(100dvh - 418px)) !important; }
+#workbench > * { height: max(470px, calc(100dvh - var(--above))); min-width: 0 !important; overflow: hidden auto !important; }
+#compare-viewer .ds-stage { height: max(270px, calc(100dvh - var(--above) - 204px)) !important; }
 #compare-viewer .ds-worked { position: static; } /* over nothing */
 #bench .html-container, #bench .html-container > div, #bench > div { height: 100%; }
 /* Three runs and more share one screen: of every lane its name, where it stands and what it shows. */
@@ -112,7 +114,7 @@ CSS: Final = """
 #workbench #compare-viewer .is-many .ds-cells {
   display: flex; flex: 1; align-items: stretch; min-height: 0; max-width: none; }
 #workbench #compare-viewer .is-many .ds-picture { /* square, so that two rows of them fit */
-  flex: 0 1 calc((max(470px, 100dvh - 214px) - 228px) / 2); }
+  flex: 0 1 calc((max(470px, 100dvh - var(--above)) - 228px) / 2); }
 #workbench #compare-viewer .is-many .ds-text:not([hidden]) {
   display: flex; flex: 1; flex-direction: column; min-height: 0; }
 #workbench #compare-viewer .is-many .ds-tokens {
