@@ -73,7 +73,8 @@ CSS: Final = """
 #compare-bar > .block { flex: 1 1 0; min-width: 0 !important; }
 #compare-bar > button { flex: none; }
 #workbench { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1.5fr); gap: 12px; align-items: stretch; }
-#workbench > * { height: max(470px, calc(100dvh - var(--above))); min-width: 0 !important; overflow: hidden auto !important; }
+#workbench > * {
+  height: max(470px, calc(100dvh - var(--above))); min-width: 0 !important; overflow: hidden auto !important; }
 #compare-viewer .ds-stage { height: max(270px, calc(100dvh - var(--above) - 204px)) !important; }
 #compare-viewer .ds-worked { position: static; } /* over nothing */
 #bench .html-container, #bench .html-container > div, #bench > div { height: 100%; }
