@@ -11,7 +11,7 @@ A forward pass takes, in seconds,
                   2 * parameters of the head * noisy tokens
     overhead      time that the engine adds for every pass, layer and step of a head: kernel launches, scheduling
     verification  time that the engine adds for every verifying pass
-    communication of several GPUs: two all-reduces a layer over the hidden states, a latency and a ring's traffic each
+    communication of several GPUs: two all-reduces a layer over the hidden states, a ring's steps and its traffic each
     e_b, e_f      shares of the data sheet's bandwidth and peak that kernels reach
 
 Several GPUs share weights, KV heads and flops (tensor parallelism). Of a mixture of experts, a pass reads those to
@@ -81,7 +81,9 @@ class Device:
     link: float = 0.0
     """Bytes a second to other GPUs of its kind, in one direction; 0 if it works alone."""
     link_latency: float = 0.0
-    """Seconds of a small all-reduce."""
+    """Seconds that an all-reduce takes however small it is, before its steps."""
+    link_step: float = 0.0
+    """Seconds of each of the 2 (g - 1) steps of a ring of g GPUs, without the traffic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +297,8 @@ def _communication(device: Device, size: NetworkSize, engine: Engine, tokens: fl
     if gpus == 1:
         return 0.0
     traffic = 2 * (gpus - 1) / gpus * tokens * (size.hidden or size.width) * 2  # of a ring, in 16 bits
-    return 2 * size.layers * (device.link_latency + traffic / (device.link * engine.bandwidth_share))
+    latency = device.link_latency + 2 * (gpus - 1) * device.link_step
+    return 2 * size.layers * (latency + traffic / (device.link * engine.bandwidth_share))
 
 
 def draft_cost(device: Device, size: NetworkSize, engine: Engine, work: PassWork, gpus: int = 1) -> PassCost:
@@ -514,8 +517,12 @@ def _by_name(*presets: Preset) -> Mapping[str, Preset]:
     return {preset.name: preset for preset in presets}
 
 
-_NVLINK, _PCIE = 10e-6, 30e-6
-"""Seconds of a small all-reduce between GPUs; assumed."""
+_ALL_REDUCE: Final = 6.6e-6
+_NVLINK, _PCIE = 0.6e-6, 1.0e-6
+"""Seconds of a small all-reduce of a ring, and of each of its steps: the constants by which NCCL chooses algorithms.
+
+github.com/NVIDIA/nccl, src/graph/tuning.cc, at b6475625: baseLat and hwLat of ring and protocol LL.
+"""
 
 
 def _device(
@@ -526,10 +533,10 @@ def _device(
     source: str,
     link: tuple[float, float] = (0, 0),
 ) -> Device:
-    """`link`: GB a second in one direction, and the latency of an all-reduce."""
+    """`link`: GB a second in one direction, and the seconds of a step of an all-reduce."""
     return Device(
         name=name, memory=gigabytes * 1e9, bandwidth=gigabytes_per_second * 1e9, peak=teraflops * 1e12, source=source,
-        link=link[0] * 1e9, link_latency=link[1],
+        link=link[0] * 1e9, link_latency=_ALL_REDUCE if link[0] else 0.0, link_step=link[1],
     )  # fmt: skip
 
 

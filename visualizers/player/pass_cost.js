@@ -30,7 +30,8 @@ export function memoryOf(size, tokens, rows) {
 function communication(device, size, engine, tokens, gpus) {
   if (gpus === 1) return 0;
   const traffic = ((2 * (gpus - 1)) / gpus) * tokens * (size.hidden || size.width) * 2;
-  return 2 * size.layers * (device.link_latency + traffic / (device.link * engine.bandwidth_share));
+  const latency = device.link_latency + 2 * (gpus - 1) * device.link_step;
+  return 2 * size.layers * (latency + traffic / (device.link * engine.bandwidth_share));
 }
 
 /**

@@ -92,7 +92,9 @@ def test_several_gpus_share_the_work_and_pay_for_their_links() -> None:
     one, four = (pass_cost(H100, size, GRAPHS, work, gpus) for gpus in (1, 4))
     assert four.memory == pytest.approx(one.memory / 4) and four.compute == pytest.approx(one.compute / 4)
     assert one.communication == 0
-    assert four.communication == pytest.approx(2 * 80 * (10e-6 + 2 * 3 / 4 * 4 * 8192 * 2 / (450e9 * 0.8)))
+    assert four.communication == pytest.approx(
+        2 * 80 * (6.6e-6 + 6 * 0.6e-6 + 2 * 3 / 4 * 4 * 8192 * 2 / (450e9 * 0.8))
+    )
     many = pass_cost(H100, size, GRAPHS, PassWork(query_tokens=1, context=100_000), 16)  # of 8 KV heads
     weights = pass_cost(H100, size, GRAPHS, PassWork(query_tokens=1), 16).memory
     assert many.memory - weights == pytest.approx(100_000 * 80 * 2 * 1024 * 2 / 8 / (3350e9 * 0.8))
