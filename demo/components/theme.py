@@ -129,7 +129,23 @@ CSS: Final = """
 }
 .label-wrap { gap: 12px; } /* of an accordion */
 .label-wrap > span { text-align: left; }
-.label-wrap > .icon { flex: none; align-self: center; }
+.label-wrap { flex-direction: row-reverse; justify-content: flex-end; }
+.label-wrap > .icon { flex: none; align-self: center; font-size: var(--xs); }
+.label-wrap:not(.open) > .icon { transform: rotate(-90deg) !important; } /* to the right, where it opens */
+/* Fields are lines on the card as buttons are; an upload is a line that a file can be dropped on. */
+.block .container > .wrap:has([role=listbox]) { border: 1px solid var(--line); background: var(--card); }
+.block .container > .wrap:has([role=listbox]):hover { border-color: var(--ink); }
+.block .tab-like-container, .block .tab-like-container > * { background: none; }
+.block:has(> .upload-container) { align-self: start; border: 0 !important; background: none; }
+.block:has(> .upload-container) > label { position: static; padding: 0 0 var(--2); border: 0; background: none;
+  color: var(--ink); font-size: var(--s); white-space: normal; }
+.block:has(> .upload-container) > label span { display: none; }
+.upload-container { height: 46px !important; border: 1px dashed var(--soft); border-radius: 23px; background: var(--card); }
+.upload-container:hover { border-color: var(--ink); }
+.upload-container .icon-wrap { display: none; }
+.upload-container > .wrap { min-height: 0; padding: 0; font-size: 0; }
+.upload-container > .wrap::after { content: "Click to upload or drop files"; color: var(--ink); font-size: var(--s);
+  font-weight: 550; }
 .place p { color: var(--body-text-color-subdued); font-size: 12px; overflow-wrap: anywhere; }
 .html-container { padding: 0 !important; }
 #skip { position: absolute; overflow: visible !important; }
@@ -230,6 +246,14 @@ def theme() -> gr.themes.Base:
         button_primary_text_color_dark="#0f1115",
         body_text_color_subdued="*neutral_600",
         body_text_color_subdued_dark="*neutral_300",
+        block_radius="14px",
+        container_radius="14px",
+        input_radius="14px",
+        input_border_width="1px",
+        input_border_color="#e0ddd5",
+        input_border_color_dark="#2a2f38",
+        input_background_fill="#ffffff",
+        input_background_fill_dark="#171a20",
         block_info_text_color="*neutral_600",
         block_info_text_color_dark="*neutral_300",
         block_title_text_color="*neutral_700",

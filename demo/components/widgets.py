@@ -104,12 +104,12 @@ const show = () => {
 """
 
 _FOLD_CSS = """
-details { padding: 10px 12px; border: 1px solid var(--border-color-primary); border-radius: 4px; font-size: 14px;
+details { padding: 10px 12px; border: 1px solid var(--border-color-primary); border-radius: 14px; font-size: 14px;
   line-height: 1.4; color: var(--body-text-color); background: var(--block-background-fill); }
-summary { display: flex; justify-content: space-between; gap: 12px; cursor: pointer; }
+summary { display: flex; align-items: baseline; gap: 12px; cursor: pointer; }
 summary::marker { content: none; }
-summary::after { content: '◀'; font-size: 12px; }
-details[open] summary::after { content: '▼'; }
+summary::before { content: '▼'; font-size: 12px; transform: rotate(-90deg); }
+details[open] summary::before { transform: none; }
 summary:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 2px; }
 ul { max-width: 82ch; margin: 8px 0 0; padding-left: 20px; }
 li { margin: 6px 0; }
@@ -226,7 +226,7 @@ const show = () => place.replaceChildren(...(Array.isArray(props.value)
 
 _TABLE_CSS = """
 /* A shadow at the right says that there are more columns, and goes where the last one is reached. */
-.scroller { max-height: 420px; overflow: auto; border: 1px solid var(--border-color-primary); border-radius: 8px;
+.scroller { max-height: 420px; overflow: auto; border: 1px solid var(--border-color-primary); border-radius: 14px;
   --paper: var(--body-background-fill); background-repeat: no-repeat;
   background-image: linear-gradient(to left, var(--paper) 12px, transparent),
     linear-gradient(to left, color-mix(in srgb, var(--body-text-color) 22%, transparent), transparent);
@@ -241,7 +241,7 @@ p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); o
 h3 { margin: 0; font-size: 16px; font-weight: 600; line-height: 1.3; color: var(--body-text-color); }
 .title { margin: 16px 0; font-size: 14px; color: var(--body-text-color); }
 .taken { display: flex; flex-wrap: wrap; gap: 8px; margin-top: 8px; font-size: 13px; }
-.taken > * { padding: 4px 12px; border: 1px solid var(--border-color-primary); border-radius: 8px;
+.taken > * { padding: 4px 12px; border: 1px solid var(--border-color-primary); border-radius: 99px;
   color: var(--body-text-color); text-decoration: none; }
 """
 
