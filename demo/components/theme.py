@@ -140,7 +140,8 @@ CSS: Final = """
 .block:has(> .upload-container) > label { position: static; padding: 0 0 var(--2); border: 0; background: none;
   color: var(--ink); font-size: var(--s); white-space: normal; }
 .block:has(> .upload-container) > label span { display: none; }
-.upload-container { height: 46px !important; border: 1px dashed var(--soft); border-radius: 23px; background: var(--card); }
+.upload-container {
+  height: 46px !important; border: 1px dashed var(--soft); border-radius: 23px; background: var(--card); }
 .upload-container:hover { border-color: var(--ink); }
 .upload-container .icon-wrap { display: none; }
 .upload-container > .wrap { min-height: 0; padding: 0; font-size: 0; }
