@@ -424,11 +424,11 @@ def check_memory(
     )
     if each > device.memory:
         names = " and ".join(size.name for size in sizes)
-        several = "" if gpus == 1 else f" {gpus} times"
+        memory = f"{device.memory / 1e9:.0f}"
+        each = f"{device.name} has {memory}" if gpus == 1 else f"{gpus} {device.name} have {memory} each"
         raise HardwareError(
-            f"device: {names} with a KV cache of {tokens * rows} tokens take {needed / 1e9:.1f} GB, and {device.name} "
-            f"has {device.memory / 1e9:.0f}{several}; choose a larger device, more GPUs, fewer bits, a smaller model "
-            "or a smaller batch."
+            f"device: {names} with a KV cache of {tokens * rows} tokens take {needed / 1e9:.1f} GB, and {each}; "
+            "choose a larger device, more GPUs, fewer bits, a smaller model or a smaller batch."
         )
 
 
@@ -460,8 +460,13 @@ def read_size(field: str, value: str | float | NetworkSize) -> NetworkSize:
     try:
         parameters = float(value)
     except ValueError:
+        if not str(value).strip():
+            raise HardwareError(f"{field}: is empty; choose a model, or give its parameters, such as 7e9.") from None
         return named(field, {**SIZES, **SHIPPED}, str(value))
-    return size_of(parameters)
+    try:
+        return size_of(parameters)
+    except HardwareError as error:
+        raise HardwareError(str(error).replace("size:", f"{field}:", 1)) from None
 
 
 def read_machine(

@@ -276,12 +276,14 @@ def _real(values: Mapping[str, Any], field: str) -> float:
         return float(values[field])
     except (TypeError, ValueError):
         problem = "is empty" if values[field] in (None, "") else f"{values[field]!r:.40} is not a number"
-        raise HardwareError(f"{field}: {problem}; give a whole number.") from None
+        raise HardwareError(f"{field}: {problem}; give a number.") from None
 
 
 def _whole_number(values: Mapping[str, Any], field: str, allowed: Sequence[int] = ()) -> int:
     value = _real(values, field)
     number = int(value) if isfinite(value) else -1  # out of every range
+    if isfinite(value) and number != value:
+        raise HardwareError(f"{field}: {value:g} is not allowed; give a whole number.")
     if allowed and number not in allowed:
         raise HardwareError(f"{field}: {number} is not allowed; use {', '.join(map(str, allowed))}.")
     return number

@@ -19,10 +19,10 @@ from draftscope.visualizers.tables import as_csv, table_files
 Number: TypeAlias = Callable[[Trace], float | None]
 Columns: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Number], str]
 """Columns of a run, columns given as baseline/run ratios, and a note on computed values."""
-_SAVED: Final = "Avoidable with hindsight (%)"
+_SAVED: Final = "Avoidable work (%)"
 _BEST: Final = (
     f" {_SAVED[:-4]}: the share of passes, drafts or rows that would not have been spent if all outcomes had been "
-    "known (figure hindsight)."
+    "known (figure hindsight)."  # plain: ignore
 )
 _NUMBERS: Final[Mapping[str, Number]] = {
     "Tokens": lambda trace: float(trace.summary.tokens),

@@ -230,9 +230,11 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
     for control, value, problem in (
         (panel.fields["target"], "Llama 3", "target: there is no 'Llama 3'; did you mean"),
         (panel.fields["batch"], 500, "device: Llama 3.1 8B and Llama 3.2 1B"),
-        (panel.fields["draft"], "7", "size: 7 parameters are not allowed"),
-        (panel.fields["batch"], None, "batch: is empty; give a whole number."),
+        (panel.fields["draft"], "7", "draft: 7 parameters are not allowed"),
+        (panel.fields["batch"], None, "batch: is empty; give a number."),
         (panel.fields["context"], -5, "context: -5 is not allowed"),
+        (panel.fields["batch"], 1.5, "batch: 1.5 is not allowed; give a whole number."),
+        (panel.fields["target"], "", "target: is empty; choose a model"),
         (panel.fields["gpus"], 3, "gpus: 3 is not allowed; use 0, 1, 2, 4, 8."),
         (panel.fields["spread"], 2, "spread: 2 is not allowed; use 0 to 1."),
     ):
@@ -384,7 +386,7 @@ def test_reported_points_stand_in_the_curve_where_target_device_and_batch_are_th
         ({"devise": "H100"}, "plan: there is no field 'devise'; use target, draft"),
         ({"device": "H20O"}, "device: there is no 'H20O'; did you mean 'H200'"),
         ({"drafts": "nan"}, "drafts: -1 is not allowed; use 1 to 128"),
-        ({"batch": "many"}, "batch: 'many' is not a number; give a whole number"),
+        ({"batch": "many"}, "batch: 'many' is not a number; give a number"),
     ],
 )
 def test_an_address_without_a_calculation_is_told(plan: dict[str, str], problem: str, panel: CalculatorPanel) -> None:

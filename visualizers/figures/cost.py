@@ -139,7 +139,7 @@ def _gain(value: float, ratio: float | None) -> tuple[float, str]:
 def _oracle_savings(traces: Traces) -> go.Figure:
     runs = [one for trace in traces if (one := oracle_savings(trace))]
     heads = [
-        f"{name}<br>{run.best} of {run.spent} {run.unit} needed with hindsight"
+        f"{name}<br>{run.best} of {run.spent} {run.unit} were needed"
         for name, run in zip(labels(traces), runs, strict=True)
     ]
     figure = side_by_side(heads, horizontal_spacing=0.09)

@@ -20,9 +20,9 @@ _AXES: Final = {
 }
 """Titles of axes, by the names of `analysis.paired.compared`."""
 _MEAN, _FIRST, _LAST = -0.2, 0.05, 0.35
-"""Where the mean of a group stands, and its first and last pair, in rows from the middle of its own."""
+"""Rows from the middle of a group to its mean, and to its first and last pair."""
 _LETTERS: Final = 26
-"""Of a line of a group's name."""
+"""Letters of a line of a group's name."""
 
 
 def paired_groups(traces: Traces) -> tuple[str, Mapping[str, Mapping[str, Paired]]]:
@@ -68,8 +68,8 @@ def _paired(traces: Traces) -> go.Figure:
         figure.add_vline(x=neutral, line={"color": NEUTRAL, "dash": "dot", "width": 2}, row=1, col=panel)
         bounds = [end for _, _, one in drawn for end in (*one.by_pair.values(), one.low, one.high) if end is not None]
         low, high = min(neutral, *bounds), max(neutral, *bounds)
-        beside = 0.06 * (high - low or 1.0)
-        figure.update_xaxes(title_text=_AXES[name], range=[low - beside, high + beside], zeroline=False, col=panel)
+        padding = 0.06 * (high - low or 1.0)
+        figure.update_xaxes(title_text=_AXES[name], range=[low - padding, high + padding], zeroline=False, col=panel)
     figure.update_yaxes(
         tickvals=[*range(len(groups))],
         ticktext=["<br>".join(wrap(group, _LETTERS)) for group in groups],
@@ -85,7 +85,7 @@ def _draw(figure: go.Figure, panel: int, row: int, group: str, paired: Paired) -
     """Draw the pairs of a group, their mean and its interval."""
     look, placement = series(row), {"row": 1, "col": panel, "showlegend": False}
     between = (_LAST - _FIRST) / max(1, len(paired.by_pair) - 1)
-    heights = [row + _FIRST + between * place for place in range(len(paired.by_pair))]
+    heights = [row + _FIRST + between * index for index in range(len(paired.by_pair))]
     hover = "%{x:.3~g}, seed %{customdata[1]}, %{customdata[0]}<extra></extra>"
     pairs = [[plain(prompt), seed] for prompt, seed in paired.by_pair]
     mark: Look = {"marker": look.marker(6) | {"opacity": 0.5}, "customdata": pairs}

@@ -122,7 +122,7 @@ export class Race {
   say(lanes) {
     const lane = lanes.at(-1);
     if (!lane?.scene) return;
-    const several = lanes.length > 2 ? `${lanes.length} runs on one clock.` : ""; // each lane says what it gained
+    const several = lanes.length > 2 ? `${lanes.length} runs on one clock.` : ""; // each lane has its own verdict
     const finished = several ? null : finishInWords(lanes);
     const supposed = this.player.stage.supposedInWords;
     const text = supposed || several || (finished ?? headlineOf(lane.replay));
