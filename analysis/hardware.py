@@ -424,8 +424,8 @@ def check_memory(
     )
     if each > device.memory:
         names = " and ".join(size.name for size in sizes)
-        memory = f"{device.memory / 1e9:.0f}"
-        each = f"{device.name} has {memory}" if gpus == 1 else f"{gpus} {device.name} have {memory} each"
+        whole = f"{device.memory / 1e9:.0f}"
+        each = f"{device.name} has {whole}" if gpus == 1 else f"{gpus} {device.name} have {whole} each"
         raise HardwareError(
             f"device: {names} with a KV cache of {tokens * rows} tokens take {needed / 1e9:.1f} GB, and {each}; "
             "choose a larger device, more GPUs, fewer bits, a smaller model or a smaller batch."
