@@ -424,10 +424,10 @@ def check_memory(
     )
     if each > device.memory:
         names = " and ".join(size.name for size in sizes)
-        whole = f"{device.memory / 1e9:.0f}"
-        each = f"{device.name} has {whole}" if gpus == 1 else f"{gpus} {device.name} have {whole} each"
+        gigabytes = f"{device.memory / 1e9:.0f}"
+        memory = f"{device.name} has {gigabytes}" if gpus == 1 else f"{gpus} {device.name} have {gigabytes} each"
         raise HardwareError(
-            f"device: {names} with a KV cache of {tokens * rows} tokens take {needed / 1e9:.1f} GB, and {each}; "
+            f"device: {names} with a KV cache of {tokens * rows} tokens take {needed / 1e9:.1f} GB, and {memory}; "
             "choose a larger device, more GPUs, fewer bits, a smaller model or a smaller batch."
         )
 
