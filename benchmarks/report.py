@@ -1,9 +1,10 @@
 """Write measurements into README.md, docs/measured.md, docs/reproduction.md and docs/training.md.
 
-README's table has a line for each method. docs/measured.md has for each result in benchmarks/results the most important
-columns of its rows, and its claims: the figure, its target, whether it is met and its details. docs/reproduction.md has
-the verdicts on the papers' conclusions, docs/training.md a line for each model in assets/models/MANIFEST.json. All are
-written between markers; report.toml defines their columns and lines, and neither contains a figure of its own.
+README's table has a line for each method. docs/measured.md has one for each variant as well, and for each result in
+benchmarks/results the most important columns of its rows, and its claims: the figure, its target, whether it is met and
+its details. docs/reproduction.md has the verdicts on the papers' conclusions, docs/training.md a line for each model in
+assets/models/MANIFEST.json. All are written between markers; report.toml defines their columns and lines, and neither
+contains a figure of its own.
 """
 
 import argparse
@@ -43,7 +44,7 @@ _MET: Final = {True: ": met", False: ": **missed**", None: ""}
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """README's row of a method: what it does, and which result has its figures."""
+    """The row of a method: what it does, and which result has its figures."""
 
     method: str
     paper: str
@@ -55,6 +56,10 @@ class Headline:
     exact: str = "yes, proved"
 
 
+_HEAD: Final = (
+    *("method", "what it does", "setting", "tokens per target pass", "drafter's passes per target pass"),
+    *("speedup (all settings)", "quality here", "exact"),
+)
 HEADLINES: Final = tuple(Headline(**line) for line in SHOWN["methods"])
 
 
@@ -71,7 +76,8 @@ def main() -> int:
         if "claims" in results:
             rewrite(ROOT / "docs" / "reproduction.md", "claims", verdicts(results["claims"]))
         rewrite(ROOT / "docs" / "measured.md", "benchmarks", tables(results))
-        rewrite(ROOT / "README.md", "methods", headlines(results))
+        rewrite(ROOT / "docs" / "measured.md", "methods", headlines(results))
+        rewrite(ROOT / "README.md", "methods", brief(results))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
@@ -113,10 +119,16 @@ def replace_marked_section(text: str, marker: str, content: str) -> str:
 
 
 def headlines(results: Mapping[str, Record]) -> str:
-    """README's table: a row for every method whose result there is; ordinary decoding is 1 in both speeds."""
-    passes = "tokens per target pass", "drafter's passes per target pass"
-    head = ("method", "what it does", "setting", *passes, "speedup (all settings)", "quality here", "exact")
-    return table(head, [_headline(line, results[line.result]["rows"]) for line in HEADLINES if line.result in results])
+    """Return the table of all methods and variants that have a result; ordinary decoding is 1 in both speeds."""
+    return table(_HEAD, [_headline(line, results[line.result]["rows"]) for line in HEADLINES if line.result in results])
+
+
+def brief(results: Mapping[str, Record]) -> str:
+    """Return README's table: the methods as their papers have them, without settings and the drafter's passes."""
+    lines = [line for line in HEADLINES if line.result in results and "," not in line.method]
+    rows = [_headline(line, results[line.result]["rows"]) for line in lines]
+    head, *cells = ([cell for i, cell in enumerate(row) if i not in (2, 4)] for row in (_HEAD, *rows))
+    return table(head, cells)
 
 
 def _headline(line: Headline, rows: Sequence[Record]) -> list[str]:

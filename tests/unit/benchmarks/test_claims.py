@@ -269,14 +269,15 @@ class TestReport:
         table = report.headlines(results)
         measured = report.tables(results)
         for path, marker, content in (
-            ("README.md", "methods", table),
+            ("README.md", "methods", report.brief(results)),
+            ("docs/measured.md", "methods", table),
             ("docs/measured.md", "benchmarks", measured),
             ("docs/reproduction.md", "claims", report.verdicts(results["claims"])),
             ("docs/training.md", "models", report.models_table(manifest)),
         ):
             page = (ROOT / path).read_text()
             assert page == report.replace_marked_section(page, marker, content), "run: python -m benchmarks.report"
-        assert len(table.splitlines()) == 2 + len(report.HEADLINES)
+        assert len(table.splitlines()) == 2 + len(report.HEADLINES) > 6 + len(report.brief(results).splitlines())
         numbers = re.findall(r"\d+\.\d+", " ".join(" ".join(row.split(" | ")[3:7]) for row in table.splitlines()[2:]))
         assert len(numbers) >= 2 * len(report.HEADLINES)
         for line in report.HEADLINES:
