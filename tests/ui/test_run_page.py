@@ -213,7 +213,6 @@ def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_pat
     downloaded(page, page.locator("#results-table a[download$=csv]"), tmp_path / "results.csv")
     lines = list(csv.DictReader((tmp_path / "results.csv").read_text().splitlines()))
     assert {line["method"] for line in lines} == {"ar", "s2d2"} and float(lines[0]["speed-up-time"]) == 1
-    accessible(page, 390, 1280)
 
     page.get_by_role("tab", name="Learn").click()
     page.get_by_role("tab", name="What drafting gains").click()
