@@ -48,8 +48,9 @@ export function problemOf(plan) {
   const each = parts.reduce((sum, { weights, cached, heads }) => sum + weights / gpus + cached / heads, 0);
   if (each <= device.memory) return "";
   const needed = parts.reduce((sum, { weights, cached }) => sum + weights + cached, 0);
-  const [names, several] = [sizes.map(({ name }) => name).join(" and "), gpus === 1 ? "" : ` ${gpus} times`];
-  return `device: ${names} with a KV cache of ${tokens * batch} tokens take ${(needed / 1e9).toFixed(1)} GB, and ${device.name} has ${(device.memory / 1e9).toFixed(0)}${several}; `
+  const [names, gigabytes] = [sizes.map(({ name }) => name).join(" and "), (device.memory / 1e9).toFixed(0)];
+  const memory = gpus === 1 ? `${device.name} has ${gigabytes}` : `${gpus} ${device.name} have ${gigabytes} each`;
+  return `device: ${names} with a KV cache of ${tokens * batch} tokens take ${(needed / 1e9).toFixed(1)} GB, and ${memory}; `
     + "choose a larger device, more GPUs, fewer bits, a smaller model or a smaller batch.";
 }
 
