@@ -21,11 +21,27 @@ const dress = () => {
   dataset.embedded = '';
   dataset.theme = theme();
 };
-frame.addEventListener('load', dress);
+const follow = () => {  // the address of the page names the lesson, and alone has a history
+  const { contentWindow: { location }, isConnected } = frame;
+  if (isConnected) location.replace(new URL(`#${draftscopeAddress.lesson()}`, location.href));
+};
+frame.addEventListener('load', () => {
+  dress();
+  frame.contentDocument.addEventListener('click', (event) => {
+    const link = event.target.closest?.('a[href^="#"]');
+    if (!link) return;
+    event.preventDefault();
+    draftscopeAddress.teach(link.hash.slice(1));
+  });
+});
+document.addEventListener('draftscope-lesson', () => {
+  document.querySelector('[data-tab-id=lessons]')?.click();
+  follow();
+});
 new MutationObserver(dress).observe(document.body, { attributes: true, attributeFilter: ['class'] });
 const show = () => {
   if (frame.isConnected) return;
-  frame.src = props.value.address;
+  frame.src = `${props.value.address}#${draftscopeAddress.lesson()}`;
   place.append(frame);
 };
 """

@@ -36,6 +36,7 @@ const emit = (name, detail) => {
   const place = name === 'moved' && { ...detail, name: NAME };
   if (place) document.dispatchEvent(new CustomEvent('draftscope-moved', { detail: place }));
   if (name === 'chosen') called(player.called);
+  if (name === 'taught') draftscopeAddress.teach(detail.lesson);
   if (name === 'chosen' || name === 'supposed') trigger(name, detail);
   if (FIRST || name !== 'settled' || on === detail.on) return;
   on = detail.on;
@@ -45,7 +46,7 @@ const emit = (name, detail) => {
 // The player that has played since the page began comes here as it is.
 const first = FIRST && globalThis.draftscopeFirst;
 const player = first ? first.player
-  : Draftscope.mount(element.querySelector('.player'), { data: JSON.parse(DATA), hash: FIRST, staged: true, emit });
+  : Draftscope.mount(element.querySelector('.player'), { data: JSON.parse(DATA), hash: FIRST, staged: true, lessons: true, emit });
 if (first) {
   const within = player.root.contains(document.activeElement) && document.activeElement;
   element.querySelector('.player').replaceWith(player.root);

@@ -1,7 +1,7 @@
 """Links to the page, as listed in docs/page.md: a run, recordings, runs to compare, or a speed-up model.
 
 A run is decoded again: its seed makes it the same. Settings that the link does not name have their defaults. `plan`
-belongs to the calculator; `step`, `ms`, `clock`, `on` and `token` belong to the player, `tour` to the tour. A link can
+belongs to the calculator; `step`, `ms`, `clock`, `on` and `token` belong to the player, `tour` to the tour, `lesson` to Learn. A link can
 come from anywhere, so all of it is checked, and nothing in it becomes a path.
 """
 
@@ -21,6 +21,7 @@ from draftscope.engines.runtime.run_request import RunRequest
 from draftscope.engines.sampling.random_source import parse_seed
 from draftscope.engines.settings import ConfigError, config_values, make_config, read_variables
 from draftscope.traces.schema import Trace
+from draftscope.visualizers.lessons import LESSONS
 
 WATCH, COMPARE, CHOOSE, LEARN = TABS = ("watch", "compare", "choose", "learn")
 """Names of the tabs in links. A link without a tab opens the first one, or the second for runs to compare."""
@@ -33,7 +34,7 @@ FILE: Final = "file"
 _SETTING: Final = "set."
 _VARIABLE: Final = "template."
 _PLANNED: Final = "plan."
-_BESIDE: Final = ("tab", "tour", "step", "ms", "clock", "on", "token")
+_BESIDE: Final = ("tab", "lesson", "tour", "step", "ms", "clock", "on", "token")
 """Fields of a link in addition to those of a run."""
 _NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,6})?")
 _WHOLE: Final = re.compile(r"\d{1,19}")
@@ -78,6 +79,9 @@ def parse_link(fragment: str) -> PageLink | None:
     at, tab = _position_in_trace(fields), fields.get("tab", "")
     if tab and tab not in TABS:
         raise ConfigError(f"tab: {_quoted(tab)} is not here; choose one of {', '.join(TABS)}.")
+    if (lesson := fields.get("lesson", "")) and lesson not in LESSONS:
+        raise ConfigError(f"lesson: {_quoted(lesson)} is not here; choose one of {', '.join(LESSONS)}.")
+    tab = tab or (LEARN if lesson else "")
     if "compare" in fields:
         runs = [value for name, value in pairs if name == "compare"]
         if len(runs) > MAX_COMPARED:

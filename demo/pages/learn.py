@@ -17,7 +17,7 @@ class LearnPage:
 
     def __init__(self, site: Site, recordings: Sequence[Recording]) -> None:
         with gr.Tabs(overflow_behavior="wrap"):
-            with gr.Tab("Lessons"):
+            with gr.Tab("Lessons", id="lessons"):
                 lessons()
             with gr.Tab("Methods"):
                 methods.build(recordings)

@@ -152,12 +152,33 @@ def test_a_lesson_is_accessible_and_fits(lesson: Page) -> None:
     accessible(lesson, 1280, 390)
 
 
-def test_exactness_is_understood_in_two_clicks(page: Page) -> None:
+def test_exactness_is_understood_in_two_clicks_and_back_and_reload_keep_the_lesson(page: Page) -> None:
     page.get_by_role("tab", name="Learn", exact=True).click()
     frame = page.frame_locator("#lessons iframe")
     frame.get_by_role("button", name="Draw 10,000").click()
     expect(frame.locator("#exact .task")).to_contain_text("A bad drafter costs time, never the truth.")
     expect(frame.locator("#exact .task .state")).to_have_text("Done")
+    frame.get_by_role("link", name="Next: How many tokens a pass").click()
+    expect(frame.get_by_role("heading", name="How many tokens a pass?")).to_be_focused()
+    assert page.evaluate("location.hash").startswith("#tab=learn&lesson=passes")
+    page.go_back()
+    expect(frame.locator("#exact")).to_be_visible()
+    page.go_forward()
+    expect(frame.locator("#passes")).to_be_visible()
+    page.reload(wait_until="load")
+    expect(frame.locator("#passes")).to_be_visible()
+    expect(frame.get_by_role("link", name=f"{LESSONS['exact']} (done)")).to_be_visible()
+
+
+def test_why_a_race_is_exact_leads_to_the_lesson_and_back(page: Page) -> None:
+    page.evaluate("draftscopePlayers.viewer.set(draftscopePlayers.viewer.extent())")
+    page.get_by_role("button", name="why?").click()
+    page.get_by_role("button", name="Try it yourself: the lesson").click()
+    expect(page.frame_locator("#lessons iframe").locator("#exact")).to_be_visible()
+    page.wait_for_function("location.hash.startsWith('#tab=learn&lesson=exact')")
+    page.go_back()
+    expect(page.locator("#viewer .ds-reason")).to_be_visible()
+    page.wait_for_function("!location.hash.includes('lesson')")
 
 
 def test_the_recorded_run_of_a_method_plays_on_its_page(page: Page) -> None:

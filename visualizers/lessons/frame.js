@@ -5,6 +5,8 @@ import { find, make } from "./core.js";
 
 /** @typedef {import("./core.js").Lesson} Lesson */
 
+const STORE = "draftscope-lessons";
+
 /**
  * Begin the lessons of a page: each is drawn when it is first shown.
  * @param {Record<string, (lesson: Lesson) => { redraw: () => void }>} lessons
@@ -44,12 +46,30 @@ export function begin(lessons) {
   addEventListener("hashchange", () => {
     show();
     scrollTo(0, 0);
-    find(document, "article.lesson:not([hidden]) h1").focus();
+    find(document, "article.lesson:not([hidden]) h1").focus({ preventScroll: true }); // nor does a page around this one
   });
   const repaint = () => { for (const { redraw } of drawn.values()) redraw(); };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   new MutationObserver(repaint).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  for (const article of articles) if (kept().includes(article.id)) finish(article, links);
   show();
+}
+
+/** The names of the lessons that were finished on an earlier visit; none where the browser stores nothing. @returns {string[]} */
+function kept() {
+  try {
+    const names = JSON.parse(localStorage.getItem(STORE) ?? "[]");
+    return Array.isArray(names) ? names : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Keep that a lesson is finished, if the browser allows it. @param {string} name */
+function keep(name) {
+  try {
+    localStorage.setItem(STORE, JSON.stringify([...new Set([...kept(), name])]));
+  } catch { /* a private window: it is ticked until the page is left */ }
 }
 
 /** Tick a lesson's task, here and in the list of lessons. @param {HTMLElement} article @param {HTMLAnchorElement[]} links */
@@ -57,6 +77,7 @@ function finish(article, links) {
   const task = find(article, ".task");
   if (task.classList.contains("is-done")) return;
   task.classList.add("is-done");
+  keep(article.id);
   find(task, ".state").textContent = "Done";
   const next = article.nextElementSibling;
   if (next instanceof HTMLElement && next.matches("article.lesson")) {

@@ -12,6 +12,8 @@ interface DraftscopeTerms {
 interface DraftscopeAddress {
   write(parts: Record<string, string>, how?: "replaceState" | "pushState"): void;
   placedAlone(): boolean;
+  lesson(): string;
+  teach(name: string): void;
   place(): Record<string, string>;
   name(tab: string, run: string, placed?: boolean): void;
   stand(at: Record<string, string | number | null>, run: string): void;

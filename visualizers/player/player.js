@@ -28,6 +28,8 @@ class Player {
   /** @type {boolean} */
   staged;
   /** @type {boolean} */
+  lessons;
+  /** @type {boolean} */
   turns;
   /** @type {boolean} */
   wasConnected;
@@ -36,8 +38,8 @@ class Player {
   /** @type {any[]} */
   lanes;
 
-  constructor(root, { emit = () => {}, data, hash = true, keys = root, staged = false }) {
-    Object.assign(this, { root, emit, hash, data, staged, turns: staged });
+  constructor(root, { emit = () => {}, data, hash = true, keys = root, staged = false, lessons = false }) {
+    Object.assign(this, { root, emit, hash, data, staged, lessons, turns: staged });
     this.theme = new Theme(data);
     this.answers = {};
     this.clock = "passes";
@@ -800,7 +802,7 @@ async function fetchTrace(url) {
  *
  * Options: `data` is what visualizers.player.data() returns; `emit(name, detail)` hears "moved" at every drawing, "settled", "chosen", "supposed", "invited",
  * "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
- * `staged: true` starts with the stage instead of every view.
+ * `staged: true` starts with the stage instead of every view, `lessons: true` offers lessons, whose names "taught" has.
  */
 export function mount(root, options) {
   mounted.get(root)?.destroy();

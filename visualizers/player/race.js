@@ -28,7 +28,9 @@ export class Race {
     };
     this.why = makeButton({ class: "ds-ask", "aria-expanded": "false" }, explain, "why?");
     this.back = makeButton({ class: "ds-ask", hidden: true, "aria-keyshortcuts": "Escape" }, () => player.takeBack(), "Back to the run");
-    this.reason = make("p", { class: "ds-reason", hidden: true });
+    this.because = make("span", {});
+    const learn = makeButton({ class: "ds-ask", hidden: !player.lessons }, () => player.emit("taught", { lesson: "exact" }), "Try it yourself: the lesson");
+    this.reason = make("p", { class: "ds-reason", hidden: true }, this.because, " ", learn);
     this.chips = make("div", { class: "ds-races", role: "group", "aria-label": "Recorded pairs" });
     this.asked = make("p", { class: "ds-asked" });
     const line = make("p", { class: "ds-say", "aria-live": "off" }, this.sentence, " ", this.truth, " ", this.why, this.back);
@@ -133,7 +135,7 @@ export class Race {
     this.back.hidden = !this.player.kept;
     const { fidelity, truth, reason } = (finished && !supposed && lane.report) || {};
     say(this.truth, truth ? `${capital(fidelity)}:` : "");
-    say(this.reason, reason ?? "");
+    say(this.because, reason ?? "");
     this.why.hidden = !truth;
     if (!truth) this.explain(false);
     const { prompt, model } = lane.replay.meta;

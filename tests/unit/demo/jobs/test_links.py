@@ -72,6 +72,7 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
         ("method=scd&chat=yes", "chat: 'yes' is not allowed; use no, or leave it out"),
         ("method=scd&system=" + "x" * 1001, "system: has 1001 characters; the maximum is 1000"),
         ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; the maximum is 1000"),
+        ("tab=learn&lesson=magic", "lesson: 'magic' is not here; choose one of exact, passes"),
         ("&".join(["compare=a"] * 7), "compare: names 7 runs; the maximum is 6"),
         ("compare=a&clock=computed&on=H10,eager,Cosmos_4B,,1", "on: device: there is no 'H10'; did you mean"),
         ("compare=a&clock=computed&on=H100,eager,Cosmos_4B,,0", "on: a batch of '0' is not allowed; use a whole"),
