@@ -22,6 +22,7 @@ export class PictureView extends View {
     this.canvas.setAttribute("aria-label", "Picture so far: token cursor");
     this.laid = new Int32Array(grid.positions);
     this.tiles = this.sheet = this.picture = null;
+    this.tilePixels = 1;
     this.frames = [];
     this.open = album(redraw);
   }

@@ -111,6 +111,8 @@ export class TimelineView extends View {
     super("timeline", "Every forward pass");
     this.rows = make("canvas");
     this.key = "";
+    this.drawn = 0;
+    this.walk = new State(0);
   }
 
   plot() {

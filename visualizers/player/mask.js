@@ -72,8 +72,8 @@ export class MaskView extends View {
 
   sentence() {
     const { queries, keys, sees } = this.mask;
-    const { row, column } = this.cell ?? {};
-    if (row === undefined || row >= queries.length || column >= keys.length) return `${queries.length} ${queries.length === 1 ? "query" : "queries"} by ${keys.length} ${keys.length === 1 ? "key" : "keys"}. Point at a cell.`;
+    const { row = Infinity, column = Infinity } = this.cell ?? {};
+    if (row >= queries.length || column >= keys.length) return `${queries.length} ${queries.length === 1 ? "query" : "queries"} by ${keys.length} ${keys.length === 1 ? "key" : "keys"}. Point at a cell.`;
     return `Query ${queries[row]} ${sees[row][column] ? "sees" : "does not see"} key ${keys[column]}.`;
   }
 
@@ -89,7 +89,7 @@ export class MaskView extends View {
     }
     this.paintBorders(theme, context, left, top, size);
     this.paintLabels(theme, context, left, top, size);
-    const { row, column } = this.cell ?? {};
+    const { row = Infinity, column = Infinity } = this.cell ?? {};
     if (row < queries.length && column < keys.length) drawOutline(context, left + column * size, top + row * size, size - gap, size - gap);
   }
 

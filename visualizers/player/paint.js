@@ -92,8 +92,8 @@ export function drawText(context, color, text, x, y, align = "left", font = SMAL
   context.fillText(text, x, y);
 }
 
-/** Fill and outline a path with the colours given; without a path, the current one. */
-export function paintPath(context, fill, edge, width = 2, path = null) {
+/** Fill and outline a path with the colours given; without a path, the current one. @param {Path2D | null} [path] */
+export function paintPath(context, fill, edge = null, width = 2, path = null) {
   const parts = path ? [path] : [];
   if (fill) {
     context.fillStyle = fill;
@@ -176,7 +176,7 @@ export function ticksUpTo(extent, most, least) {
   if (!(extent > 0)) return [0];
   const rough = Math.max(least, extent / most);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? rough;
   const ticks = [];
   for (let index = 0; index * step <= extent * 1.0001; index += 1) ticks.push(index * step);
   return ticks;

@@ -37,6 +37,38 @@ class Player {
   lecturing;
   /** @type {any[]} */
   lanes;
+  /** What the address calls the run. @type {string} */
+  called;
+  /** @type {Race} */
+  race;
+  /** @type {Worked} */
+  worked;
+  /** @type {Stage} */
+  stage;
+  /** @type {Controls} */
+  controls;
+  /** @type {HTMLElement} */
+  key;
+  /** @type {HTMLElement} */
+  message;
+  /** @type {HTMLElement} */
+  ground;
+  /** @type {HTMLElement} */
+  live;
+  /** @type {AbortController} */
+  stopListening;
+  /** @type {MediaQueryList} */
+  darkPage;
+  /** @type {{ disconnect: () => void }[]} */
+  observers;
+  /** The timer before the place is said, and the drawing to come. @type {number | undefined} */
+  settling;
+  /** @type {number} */
+  frame;
+  /** The verdict that is shown, and the token that is pointed at. @type {any} */
+  spotlight;
+  /** @type {any} */
+  moment;
 
   constructor(root, { emit = () => {}, data, hash = true, keys = root, staged = false, lessons = false }) {
     Object.assign(this, { root, emit, hash, data, staged, lessons, turns: staged });
@@ -295,7 +327,7 @@ class Player {
       use(await Promise.all(urls.map(fetchTrace)).finally(() => (this.fetching = false)));
       return true;
     } catch (error) {
-      this.fail(`This trace could not be loaded: ${error.message}`);
+      this.fail(`This trace could not be loaded: ${/** @type {Error} */ (error).message}`);
       return false;
     }
   }
@@ -492,7 +524,7 @@ class Player {
       const now = this.kept?.now ?? this.now; // the address names a run as it was
       const passes = lead.stepsAt(this.clock, now) + (this.stage.shown ? lead.partAt(this.clock, now) : 0);
       const place = { step: inPasses ? Math.round(passes * 100) / 100 : null, ms: inPasses ? null : Math.round(now * 10) / 10 };
-      const on = this.clock === "computed" ? this.controls.hardware.written : "";
+      const on = (this.clock === "computed" && this.controls.hardware.written) || "";
       if (this.hash && !this.guided && this.root.checkVisibility()) {
         draftscopeAddress.stand({ ...place, clock: this.clock, on: on || null, token: this.pinned ? this.position : null }, this.called);
       }

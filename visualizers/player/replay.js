@@ -40,11 +40,9 @@ class Grid {
     this.head = this.frames > 1 ? Math.ceil(this.columns / 20) : 0;
     this.rows = Math.ceil(this.frames / this.framesAcross) * (this.cellRows + this.head);
     this.cellOf = canvas.order ?? null;
-    this.positionOf = null;
-    if (this.cellOf) {
-      this.positionOf = new Int32Array(this.positions);
-      this.cellOf.forEach((cell, position) => (this.positionOf[cell] = position));
-    }
+    /** @type {Int32Array | null} */
+    this.positionOf = this.cellOf && new Int32Array(this.positions);
+    for (const [position, cell] of this.cellOf?.entries() ?? []) if (this.positionOf) this.positionOf[cell] = position;
     this.positionAt = new Map(); // place in the drawing, counted row by row
     for (let position = 0; position < this.positions; position += 1) {
       const { x, y } = this.place(position);
@@ -120,6 +118,31 @@ function withCurrentNames(trace, { methods, names }) {
 
 /** A trace under replay: steps arrive one by one or all at once, and `seek` gives the canvas after any of them. */
 export class Replay {
+  /** @type {any[]} */
+  steps;
+  /** Where every pass ends, by clock. @type {Record<string, number[]>} */
+  ends;
+  /** @type {number[]} */
+  finalsBefore;
+  /** @type {State} */
+  latest;
+  /** @type {State} */
+  state;
+  /** @type {number} */
+  drafts;
+  /** @type {{ step: number, entry: any }[][]} */
+  history;
+  /** @type {Set<string>} */
+  measures;
+  /** @type {Set<number>} */
+  fatesSeen;
+  /** @type {number} */
+  widest;
+  /** @type {boolean} */
+  hasGraphs;
+  /** @type {{ queries: any[], keys: any[] }[]} */
+  masks;
+
   constructor(meta, { fates, renamedSettings }) {
     this.renamedSettings = renamedSettings;
     this.meta = withCurrentNames(meta, renamedSettings);
@@ -431,7 +454,7 @@ function agreementOf(step) {
 /** What a drafter's pass counts: its mean time over that of the fastest target pass, which is about an ordinary one; 1 where none was timed. */
 function drafterPart(steps) {
   const [own, target] = [true, false].map((drafter) => steps.filter(({ drafting }) => drafting === drafter).map(({ milliseconds }) => milliseconds));
-  const part = meanOf(own) / Math.min(...target);
+  const part = (meanOf(own) ?? 0) / Math.min(...target);
   return part > 0 && part < Infinity ? part : 1;
 }
 

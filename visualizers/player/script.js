@@ -49,7 +49,7 @@ function shownWord(replay, token, position, index) {
 
 /** A word as it is written: a sign to the machine smaller, a line break as an arrow. */
 function writtenWord(word) {
-  const [, spaces, rest] = /^(\s*)(.*)$/s.exec(word);
+  const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^(\s*)(.*)$/s.exec(word));
   const breaks = word.includes("\n");
   return { text: `${rest.trimEnd()}${breaks ? "↵" : ""}`, sign: SIGN.test(rest), spaces, breaks };
 }
@@ -190,7 +190,7 @@ export class Script {
   restWidth(position) {
     this.following ??= this.isText ? this.replay.wordsIn(this.replay.latest).map((word) => word ?? " ") : [];
     if (this.following.every(isPlain)) return 0;
-    return this.ruler(/^[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]*/u.exec(this.following.slice(position + 1).join(""))[0]);
+    return this.ruler(/^[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]*/u.exec(this.following.slice(position + 1).join(""))?.[0] ?? "");
   }
 
   put(token, position, before, more) {
@@ -246,6 +246,7 @@ export class Script {
   /** Let the bar cross what the pass decided, and end with the drafts that it rejected. */
   sweep(pass, step, entries, began) {
     let time = began;
+    /** @type {any[][]} */
     const [rejected, dropped] = [[], []];
     for (const entry of entries) {
       const [position, name] = [step.position[entry], this.replay.fates[step.fate[entry]].name];
@@ -433,7 +434,10 @@ export class Script {
       moved.set(word.line, shift + widths[position] - word.width);
       return { line: word.line, shift };
     });
-    for (const word of this.words) if (before[word.position]?.line === word.line) word.x += before[word.position].shift;
+    for (const word of this.words) {
+      const { line, shift } = before[word.position] ?? { line: -1, shift: 0 };
+      if (line === word.line) word.x += shift;
+    }
     last.forEach((word, position) => word && Object.assign(word, { width: widths[position] }));
   }
 
@@ -479,7 +483,7 @@ function cursiveForm(shown, position, ruler) {
   const behind = text.endsWith(JOINER) ? shown.slice(position + 1).find(isShown) : "";
   if (!before && !behind) return null;
   const [first, own, last] = [before, text, behind].map((each) => (each ?? "").replace(/^\u200d|\u200d$/g, ""))
-    .map((each, part) => (part === 0 ? /\S*$/.exec(each)[0] : part === 1 ? each.trim() : /^\S*/.exec(each)[0]));
+    .map((each, part) => (part === 0 ? /\S*$/.exec(each)?.[0] : part === 1 ? each.trim() : /^\S*/.exec(each)?.[0]));
   const whole = ruler(first + own + last);
   const [offset, end] = [first ? whole - ruler(JOINER + own + last) : 0, last ? whole - ruler(JOINER + last) : whole];
   return { text: first + own + last, offset, width: end - offset };

@@ -103,7 +103,7 @@ export class Stage {
     this.script = null;
     this.stale = false; // whether passes came since
     if (!this.shown || !width) return;
-    const shape = STAGE_SHAPES.find(({ least }) => width >= least);
+    const shape = STAGE_SHAPES.find(({ least }) => width >= least) ?? STAGE_SHAPES[2];
     this.isText = replay.grid.kind === "text";
     const look = getComputedStyle(this.node);
     this.font = look.fontFamily;

@@ -26,6 +26,7 @@
   const tip = document.createElement("p");
   Object.assign(tip, { id: "ds-tip", className: "ds-tip", hidden: true });
   tip.setAttribute("role", "tooltip");
+  /** @type {HTMLElement | null} */
   let shown = null;
   let leaving = 0;
   let pressed = -Infinity;
@@ -57,14 +58,15 @@
     tip.style.top = `${above >= 8 ? above : at.bottom + 6}px`;
   };
 
-  const term = (name, text = name, says = null) => {
+  /** @type {DraftscopeTerms["term"]} */
+  const term = (name, text = name, says = undefined) => {
     settle();
     const button = document.createElement("span"); // a real button does not break over lines
     Object.assign(button, { className: "ds-term", textContent: text, tabIndex: -1 });
     button.setAttribute("role", "button");
     button.setAttribute("aria-describedby", tip.id);
     button.dataset.term = name;
-    if (says !== null) button.dataset.says = says;
+    if (says !== undefined) button.dataset.says = says;
     return button;
   };
 
@@ -77,7 +79,7 @@
     let from = 0;
     for (const found of node.data.matchAll(WORDS)) {
       const name = named.get(found[0].toLowerCase());
-      if (seen.has(name)) continue;
+      if (name === undefined || seen.has(name)) continue;
       seen.add(name);
       parts.push(node.data.slice(from, found.index), term(name, found[0]));
       from = found.index + found[0].length;
@@ -97,7 +99,7 @@
       if (node instanceof Element) return node.matches(LEAVE) && node !== root ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP;
       return NodeFilter.FILTER_ACCEPT;
     });
-    while (walker.nextNode()) if (walker.currentNode.textContent.trim()) texts.push(walker.currentNode);
+    while (walker.nextNode()) if (walker.currentNode.textContent?.trim()) texts.push(walker.currentNode);
     for (const text of texts) {
       const piece = text.parentElement.closest(PIECE) ?? text.parentElement;
       const seen = new Set([...piece.querySelectorAll(".ds-term")].map(({ dataset }) => dataset.term));
@@ -111,7 +113,7 @@
   const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
   const lead = (button, by) => {
     const all = visible();
-    all.at((all.indexOf(button) + by) % all.length).focus();
+    all.at((all.indexOf(button) + by) % all.length)?.focus();
   };
 
   const ours = (node) => (node instanceof Element ? node : node.parentElement)?.closest(".ds, .js-plotly-plot, .ds-tip");
@@ -179,6 +181,7 @@
     event.preventDefault();
   }, true);
   const follow = () => {
+    if (!shown) return;
     const { top, bottom } = shown.getBoundingClientRect();
     if (bottom > 0 && top < innerHeight) show(shown);
     else hide();

@@ -54,6 +54,7 @@ export class TextView extends View {
   neighbour(position, down) {
     const from = this.chips[position].span.getBoundingClientRect();
     const middle = (from.left + from.right) / 2;
+    /** @type {{ other: number, far: number[] } | null} */
     let best = null;
     for (const [other, { span }] of this.chips.entries()) {
       const box = span.getBoundingClientRect();
@@ -89,7 +90,7 @@ export class TextView extends View {
    * comes a line break, or a position where the line may break. A token that is `joined` with a later one has nothing to show.
    */
   write({ gap, span, rest }, text, joined) {
-    const [, spaces, word] = /^( *)(.*)$/s.exec(text ?? "·");
+    const [, spaces, word] = /** @type {RegExpExecArray} */ (/^( *)(.*)$/s.exec(text ?? "·"));
     say(gap, word || joined ? spaces : "");
     say(span, word ? word.replaceAll("\n", "↵") : joined ? "" : "␣".repeat(spaces.length));
     say(rest, text === null ? BREAK : text.includes("\n") ? "\n" : "");

@@ -22,6 +22,7 @@ export function displayWords(texts) {
   for (const text of texts) reader.read(text);
   reader.giveUp();
   const { shown } = reader;
+  /** @type {number | null} */
   let before = null;
   shown.forEach((text, place) => {
     if (text && before !== null) joinWords(shown, before, place);
@@ -86,7 +87,7 @@ class WordReader {
 function joinWords(shown, before, place) {
   const [first, second] = [shown[before], shown[place]];
   if (isPlain(first.at(-1) + second[0])) return;
-  const last = [...CHARACTERS.segment(first)].at(-1).segment;
+  const last = [...CHARACTERS.segment(first)].at(-1)?.segment ?? "";
   const [{ segment: whole }] = CHARACTERS.segment(last + second);
   if (whole.length > last.length && last !== PIECE) [shown[before], shown[place]] = [first.slice(0, -last.length), last + second];
   else if (LAST.test(first) && FIRST.test(second)) [shown[before], shown[place]] = [first + JOINER, JOINER + second];
