@@ -63,7 +63,7 @@ class CalculatorPanel:
         self._build()
         self.panel = Panel(site, "calculator")
         self.devices = component(curves_of(plan), _JS, curves_style(), elem_id="calculator-devices")
-        gr.Markdown("### Methods without a drafter of your own")
+        gr.Markdown("## Methods without a drafter of your own", elem_classes="titled")
         self.others = data_table("Methods without a drafter of your own", elem_id="calculator-methods")
         with gr.Accordion("The same by draft length, as a table; link, CSV, LaTeX and Markdown", open=False):
             self.rows = data_table("Speed by draft length", elem_id="calculator-rows")

@@ -166,6 +166,7 @@ button.secondary:hover { border-color: var(--ink); background: var(--card); }
 #choose-answer p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent);
   font-size: 19px; font-weight: 600; line-height: 1.4; }
 #choose-answer p:not(:only-child) { max-width: 120ch; font-size: 16px; }
+.titled h2 { margin: var(--2) 0 0; font-size: var(--l); font-weight: 620; }
 .js-plotly-plot { zoom: var(--print, 1); } /* in true size where it is printed */
 #bias-plot { max-width: 800px; } /* its panels are square */
 #ask { align-items: center; gap: var(--3); }

@@ -44,7 +44,7 @@ const row = ({ index, title, note, recorded }) => {
   return build('li', {}, build('span', { class: 'title' }, title), build('span', { class: 'note' }, note), button);
 };
 const show = () => place.replaceChildren(...(props.value?.length ? [
-  build('h3', {}, 'The best of them, fastest first'), build('ul', {}, ...props.value.map(row))] : []));
+  build('h2', {}, 'The best of them, fastest first'), build('ul', {}, ...props.value.map(row))] : []));
 chooses();
 const listen = () => {  // plotly tells of a point through its own node, which is a new one whenever gradio draws again
   const drawn = document.querySelector('#choose-plot .js-plotly-plot');
@@ -58,7 +58,7 @@ new MutationObserver(listen).observe(document.getElementById('choose-plot') ?? d
   { childList: true, subtree: true });
 """
 _LIST_CSS: Final = """
-h3 { margin: 8px 0; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
+h2 { margin: 8px 0; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
 ul { display: grid; gap: 6px; margin: 0; padding: 0; list-style: none; }
 li { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr) auto; align-items: center; gap: 2px 14px;
   margin: 0; padding: 6px 12px; border: 1px solid var(--border-color-primary); border-radius: 8px; font-size: 14px;

@@ -116,7 +116,7 @@ def test_a_selection_in_one_panel_is_one_in_all_and_filters_pick_what_python_pic
     for question in (one for one in FILTERS if one.name in names):
         offered.select_option(question.name)
         count = sum(len(matches(trace, question)) for trace in traces)
-        expect(bench.locator(".list h3")).to_contain_text(re.compile(rf"^{count} (pass|verdict)"))
+        expect(bench.locator(".list h2")).to_contain_text(re.compile(rf"^{count} (pass|verdict)"))
 
     offered.select_option("long")  # a pass in the list moves the player
     row = bench.locator("tbody tr").nth(2)
@@ -147,7 +147,7 @@ def test_a_selection_in_one_panel_is_one_in_all_and_filters_pick_what_python_pic
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")  # a point of the curve lists its verdicts
     age = [one.numbers["age"] for one in entries(traces[1]) if one.numbers]
-    expect(bench.locator(".list h3")).to_contain_text(f"{age.count(2)} verdict")
+    expect(bench.locator(".list h2")).to_contain_text(f"{age.count(2)} verdict")
 
 
 def test_runs_are_sorted_filtered_kept_as_a_project_and_carried_as_a_file(page: Page, tmp_path: Path) -> None:

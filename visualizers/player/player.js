@@ -61,7 +61,7 @@ class Player {
   darkPage;
   /** @type {{ disconnect: () => void }[]} */
   observers;
-  /** The timer before the place is said, and the drawing to come. @type {number | undefined} */
+  /** The timer before the position is said, and the drawing to come. @type {number | undefined} */
   settling;
   /** @type {number} */
   frame;

@@ -42,7 +42,8 @@ export class Race {
   /** Offer pairs to choose from: `name`, `urls` or, where the page has them, `traces`, the reports of the runs, `reports`, and what the address calls it. */
   offer(pairs, invite = "") {
     this.pairs = pairs;
-    this.invite.textContent = invite;
+    const [, lead, last] = /** @type {RegExpExecArray} */ (/^(.*?)(\S*)$/s.exec(invite)); // where room is short, its last word is shown alone
+    this.invite.replaceChildren(make("span", {}, lead), last);
     this.invite.hidden = !invite;
     this.chips.replaceChildren(...pairs.map(({ name }, index) => makeButton({ "aria-pressed": "false" }, () => this.choose(index, true), name)));
     return this.choose(0);

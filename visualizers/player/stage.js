@@ -11,13 +11,18 @@ import { figure, formatInteger } from "./replay.js";
 import { SIGN_SIZE, Script, branchesInWords, growsInRow, isStaged, mixed, progress, slowing, swinging } from "./script.js";
 import { uniformDrawInWords, withUniformDraw } from "./uniform_draw.js";
 
-/** By the least width: letters, lines, columns of bars and their label, and pixels below, for the bars, for branches and for the other run. */
+/** By the least width: letters, lines, columns of bars and their label, and pixels below, for the bars and for branches. */
 const STAGE_SHAPES = [
-  { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 98, small: 15, below: 62, bars: 150, branches: 360, strip: 48 },
-  { least: 700, wide: true, size: 24, line: 39, top: 22, left: 32, column: 64, gap: 46, label: 98, small: 15, below: 62, bars: 150, branches: 360, strip: 48 },
-  { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 16, label: 72, small: 12, below: 116, bars: 100, branches: 130, strip: 58 },
+  { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 98, small: 15, below: 62, bars: 150, branches: 360 },
+  { least: 700, wide: true, size: 24, line: 39, top: 22, left: 32, column: 64, gap: 46, label: 98, small: 15, below: 62, bars: 150, branches: 360 },
+  { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 16, label: 72, small: 12, below: 116, bars: 100, branches: 130 },
 ];
 const CAPTION_WIDTH = 330;
+const RATE_UNIT = "tokens a pass";
+/** Pixels of the names of latent frames, and of the passes below a picture, which a stage has that is so high. */
+const FRAME_NAMES = 14;
+const PASSES_BELOW = 48;
+const LEAST_WITH_PASSES = 520;
 /** Two texts have two lanes: the pixels between them, of a lane's edge, heading and strip of passes, and below a close-up's bars. */
 const LANES = {
   wide: { gap: 12, edge: 28, head: 54, strips: [58, 30], below: 44 },
@@ -35,7 +40,7 @@ const BLOCK_TEXT = 0.8;
 /** How much larger the letters of a finished text are, if all of it can be seen at once then; of longer texts not measured. */
 const LETTERS = { scales: [1.75, 1.6, 1.45, 1.3, 1.15], most: 200 };
 /** Most of the stage's width and height that a picture takes, and the share of it that the other run's takes, so that the card has room below. */
-const PICTURE_SHARES = { wide: [0.46, 1, 0.55], narrow: [0.45, 0.42, 1], clip: [0.68, 0.42, 0.42] };
+const PICTURE_SHARES = { wide: [0.46, 1, 0.55], frames: [0.5, 1, 0.5], narrow: [0.45, 0.42, 1], clip: [0.68, 0.42, 0.42] };
 
 export class Stage {
   /** @type {any} */
@@ -92,7 +97,6 @@ export class Stage {
     this.shown = this.player.staged && this.fits;
     [this.lane, this.other] = this.shown ? [lanes.at(-1), lanes.length > 1 ? lanes[0] : null] : [];
     this.replay = this.lane?.replay;
-    this.node.classList.toggle("is-branched", Boolean(this.replay?.hasGraphs));
     this.node.classList.toggle("is-text", this.replay?.grid.kind === "text");
     return this.shown;
   }
@@ -109,7 +113,7 @@ export class Stage {
     this.font = look.fontFamily;
     this.wordFont = this.isText ? look.getPropertyValue("--ds-words") || this.font : this.font;
     sized(this.canvas, width, height);
-    const known = this.isText && replay.complete && !this.lane.live && replay.positions <= LETTERS.most;
+    const known = this.isText && replay.complete && !this.lane.live && replay.endIn(replay.latest) <= LETTERS.most;
     this.otherScript = null;
     if (this.laned) this.fitLanes(shape, width, height, known);
     else {
@@ -121,16 +125,15 @@ export class Stage {
       }
     }
     this.node.classList.toggle("is-laned", this.laned);
-    this.node.style.setProperty("--ds-strip", `${this.size.strip}px`);
     this.node.style.setProperty("--ds-lower", `${this.laned ? height - this.size.lanes[0].height : 0}px`);
     this.node.style.setProperty("--ds-aside", `${this.size.aside}px`);
     this.node.classList.toggle("is-paired", Boolean(this.size.paired));
     this.fillCard();
   }
 
-  /** Whether two texts have lanes, one above the other; the branches of a draft graph need the room of the second. */
+  /** Whether two texts have lanes, one above the other. */
   get laned() {
-    return this.isText && Boolean(this.other) && !this.replay.hasGraphs;
+    return this.isText && Boolean(this.other);
   }
 
   /** Give both texts a lane, and the largest letters with which both fit once they are finished. */
@@ -147,21 +150,20 @@ export class Stage {
     for (const size of sizes) {
       const line = Math.round(size * LANE_LETTERS.line);
       const lines = Math.max(1, Math.floor(room / line));
-      this.size = { ...shape, ...grown, large, width, height, size, line, lines, lanes, head, edge, left: edge, right: width - edge, aside: edge, top: head, strip: 0, base: height - below, ceiling: lanes[1].top };
+      this.size = { ...shape, ...grown, large, width, height, size, line, lines, lanes, head, edge, left: edge, right: width - edge, aside: edge, top: head, base: height - below, ceiling: lanes[1].top };
       [this.script, this.otherScript] = [this.replay, this.other.replay].map((replay) => new Script(replay, this.ruler(size), this.size));
       if (this.script.fits && this.otherScript.fits) break;
     }
   }
 
   /** How large the letters of a text are, and how many lines of it there are above the bars, if it needs any. */
-  textSize({ size, line, top, left, bars, branches, below, strip }, height) {
-    const { replay, other } = this;
+  textSize({ size, line, top, left, bars, branches, below }, height) {
+    const { replay } = this;
     const small = growsInRow(replay) ? 1 : BLOCK_TEXT;
-    const own = other ? strip : 0;
-    const base = height - own - below;
+    const base = height - below;
     const needed = replay.hasGraphs ? branches : replay.fatesSeen.has(replay.codeOf.get("resampled")) ? bars : 96 - below;
     const lines = Math.max(2, Math.floor((base - top - needed) / (line * small)));
-    return { size: size * small, line: line * small, base, lines, strip: own, aside: left };
+    return { size: size * small, line: line * small, base, lines, aside: left };
   }
 
   /** The size of a picture's cells; the bars are next to it, between two pictures of one size, or below where the stage is narrow. */
@@ -170,14 +172,16 @@ export class Stage {
     const { picture } = this.other ?? {};
     const paired = Boolean(picture) && grid.frames === 1 && least === STAGE_SHAPES[0].least;
     const half = 0.5 - left / width - (MIDDLE.least / 2 + MIDDLE.gap) / width;
-    const [across, down, beside] = paired ? [half, 1, 1] : PICTURE_SHARES[wide ? "wide" : grid.frames > 1 ? "clip" : "narrow"];
-    const upper = top + 16 + (grid.frames > 1 ? 14 : 0);
-    const line = Math.max(1, Math.floor(Math.min((across * width) / grid.columns, (down * (height - upper) - 2.4 * small) / grid.rows)));
+    const [across, down, beside] = paired ? [half, 1, 1] : PICTURE_SHARES[wide ? (grid.frames > 1 ? "frames" : "wide") : grid.frames > 1 ? "clip" : "narrow"];
+    const stacked = least < STAGE_SHAPES[0].least; // the name over the tokens per pass
+    const upper = top + (stacked ? 44 : 34) + (grid.frames > 1 ? FRAME_NAMES : 0);
+    const foot = wide ? 30 + (height < LEAST_WITH_PASSES ? 0 : PASSES_BELOW) : 2.4 * small;
+    const line = Math.max(1, Math.floor(Math.min((across * width) / grid.columns, (down * (height - upper) - foot) / grid.rows)));
     const own = { width: line * grid.columns, height: line * grid.rows };
     if (picture) Object.assign(picture, { width: beside * own.width, height: beside * own.height });
-    const places = { top: paired ? Math.max(upper, (height - own.height) / 2) : upper, aside: wide ? left + own.width + MIDDLE.gap : left };
+    const places = { top: paired ? Math.max(upper, (height - own.height - foot + upper) / 2) : upper, aside: wide ? left + own.width + MIDDLE.gap : left };
     const bars = paired ? { column: 44, gap: 16, thumbnail: 36 } : wide ? { column: 56, gap: 30, thumbnail: 36 } : { column: 38, gap: 18, thumbnail: 28 };
-    return { line, own, paired, base: height - (wide ? 76 : 126), lines: grid.rows, strip: 0, ceiling: places.top + (wide ? 128 : own.height + 48), ...places, ...bars };
+    return { line, own, paired, stacked, foot, base: height - (wide ? 76 : 126), lines: grid.rows, ceiling: places.top + (!wide ? own.height + 48 : grid.frames > 1 && picture ? Math.max(128, picture.height + foot + 24) : 128), ...places, ...bars };
   }
 
   /** A function that gives the width of a text in letters of a size. */
@@ -242,10 +246,12 @@ export class Stage {
     for (const mask of frame.masks) this.drawMask(mask, frame);
     if (!this.isText) this.drawPicture(frame);
     if (frame.bar) this.drawBar(frame);
-    if (frame.branches && !frame.ended) this.drawBranches(frame.branches, frame);
+    frame.branched = frame.branches && !frame.ended ? frame.branches : null;
+    if (frame.branched && !this.laned) this.drawBranches(frame.branched, frame);
     if (this.laned) {
       for (const look of frame.words) if (look.landed === 1 || !look.word.verdict) this.drawWord(look, frame);
       this.drawOtherLane();
+      if (frame.branched) this.drawBranches(frame.branched, frame);
       if (frame.verdict) this.drawCloseUp(frame);
       for (const look of frame.words) if (look.landed < 1 && look.word.verdict) this.drawWord(look, frame);
       this.drawMeters(frame);
@@ -354,7 +360,7 @@ export class Stage {
     frame.counts = [];
     for (const [index, each] of [lane, other].entries()) {
       const passes = index ? each.replay.stepsAt(player.clock, player.now) : frame.passed;
-      const hidden = index && frame.verdict ? 1 - swinging(frame.verdict.alpha) : 1;
+      const hidden = 1 - (index && swinging(Math.max(frame.verdict?.alpha ?? 0, frame.branched?.alpha ?? 0)));
       frame.counts.unshift(countInWords(each, passes));
       if (hidden < 0.02) continue;
       this.context.globalAlpha = hidden;
@@ -366,19 +372,17 @@ export class Stage {
 
   /** Both lanes' names: one model decodes twice, unless it is not one. */
   laneNames() {
-    const models = [this.lane, this.other].map(({ replay }) => this.player.modelName(replay.meta));
-    const names = [this.lane, this.other].map(({ title }) => title.textContent.replace(/^(Ordinary|Speculative) decoding$/, (_, kind) => kind.toLowerCase()));
+    const lanes = [this.lane, this.other].filter(Boolean);
+    const models = lanes.map(({ replay }) => this.player.modelName(replay.meta));
+    const names = lanes.map(({ title }) => title.textContent.replace(/^(Ordinary|Speculative) decoding$/, (_, kind) => kind.toLowerCase()));
     return names.map((name, index) => `${index && models[0] === models[1] ? "the same model" : models[index]}, ${name}`);
   }
 
   drawMeter(lane, { top }, passes, name, count) {
     const { colors, context, size: { left, right, wide, large } } = this;
-    const { replay } = lane;
-    const made = replay.targetPasses(passes);
-    const tokens = replay.tokensIn(replay.seek(passes));
-    const rate = made ? (tokens / made).toFixed(1) : "–";
+    const rate = rateOf(lane, passes);
     const [base, big, letters] = [top + (wide ? 32 * large : 20), wide ? -30 * large : -22, (wide ? 13 : 12) * large];
-    const unit = "tokens a pass";
+    const unit = RATE_UNIT;
     const color = lane === this.lane ? colors.accent : colors.text;
     this.write(colors.text, name, left, base - (wide ? 4 : 3), "left", (wide ? -15 : -13) * large);
     if (lane === this.lane) this.named = context.measureText(name).width;
@@ -391,23 +395,24 @@ export class Stage {
   }
 
   /** A block for each pass so far, as wide as it took on the clock, with a plate for each of its tokens. */
-  drawPasses({ replay }, { top, height }, passes) {
-    const { context, colors, size: { left, right, large, lanes }, player } = this;
+  drawPasses({ replay }, { top, height, left = this.size.left, right = this.size.right, strip = this.size.lanes[0].strip }, passes) {
+    const { context, colors, size: { large = 1 }, player } = this;
     const extent = player.scale();
     const floor = top + height - 14;
     const ends = replay.ends[player.clock];
     const now = wantsStillness() && !player.guided ? ends[passes] : player.now;
     const x = (time) => left + ((right - left) * Math.min(time, extent)) / extent;
-    const most = Math.max(4, ...[this.replay, this.other.replay].flatMap((each) => this.plates(each)).map(({ length }) => length));
-    const pitch = Math.min(7 * large, (lanes[0].strip - 22) / most);
+    const most = Math.max(4, ...[this.replay, this.other?.replay ?? this.replay].flatMap((each) => this.plates(each)).map(({ length }) => length));
+    const pitch = Math.min(7 * large, (strip - 22) / most);
+    const seam = Math.min(1.2, pitch / 4);
     fillBox(context, colors.line, left, floor + 6, right - left, 1);
     replay.steps.slice(0, Math.min(replay.length, passes + 1)).forEach((step, index) => {
       const [from, until] = [x(ends[index]), x(Math.min(now, ends[index + 1]))];
       if (until <= from) return;
-      const wide = Math.max(1, until - from - 1.5);
+      const wide = Math.max(1, until - from - Math.min(1.5, (until - from) / 4));
       fillBox(context, step.drafting ? colors.emphasis : colors.accent, from, floor, wide, 5);
       if (index >= passes) return;
-      this.plates(replay)[index].forEach((drafted, place) => fillBox(context, drafted ? colors.emphasis : colors.accent, from, floor - 1 - (place + 1) * pitch, wide, pitch - 1.2));
+      this.plates(replay)[index].forEach((drafted, place) => fillBox(context, drafted ? colors.emphasis : colors.accent, from, floor - 1 - (place + 1) * pitch, wide, pitch - seam));
     });
   }
 
@@ -514,13 +519,19 @@ export class Stage {
     fillBox(context, colors.accent, x - 1.75, y - 3, 3.5, height + 6);
   }
 
-  /** The branches of a draft graph, a column a level: all light up, those that fail fade, the best one goes into the text. */
+  /** The branches of a draft graph, a column a level, over the other lane: all light up, those that fail fade, the best one goes into the text. */
   drawBranches({ branches: { nodes, levels, rows, into }, alpha, lit, judged, joined }, { words, top }) {
-    const { context, colors, size: { left, right, wide, base, bars, ...size } } = this;
+    const { context, colors, size: { left, right, wide, base, bars, lanes, ...size } } = this;
+    if (this.laned) {
+      context.globalAlpha = swinging(alpha);
+      this.drawCard(lanes[1], colors.text, 2);
+    }
     const start = wide ? left + CAPTION_WIDTH + 40 : left;
-    const free = Math.max(bars, base - this.y(1 + Math.max(...words.map(({ word }) => word.line)), top)) - 16;
+    const below = this.laned ? lanes[1].top + (wide ? 0 : 44) : this.y(1 + Math.max(...words.map(({ word }) => word.line)), top);
+    const floor = this.laned ? lanes[1].top + lanes[1].height - 8 : base;
+    const free = (this.laned ? floor - below : Math.max(bars, base - below)) - 16;
     const [pitch, tall] = [Math.min(280, (right - start) / levels), Math.max(24, Math.min(180, free / rows))];
-    const upper = base - Math.min(free, rows * tall);
+    const upper = floor - Math.min(free, rows * tall);
     const [across, down, small] = [pitch - (wide ? 20 : 8), tall - 8, Math.max(size.small, Math.min(22, pitch / 11, tall / 3))];
     const at = ({ level, row }) => [start + (level - 1) * pitch, upper + row * tall];
     for (const node of nodes.filter(({ level }) => level > 0)) {
@@ -536,13 +547,14 @@ export class Stage {
       context.globalAlpha = alpha * (accepted ? 1 : 1 - 0.75 * judged);
       Object.assign(context, { strokeStyle: best && judged ? colors.emphasis : accepted && judged ? colors.accent : colors.line, lineWidth: best && judged ? 3 : 1.5 });
       context.strokeRect(x, y, across, down);
+      const letters = Math.min(small, down / (1.45 * lines.length));
       drawWithin(context, [x, y, across, down], () => lines.forEach(([before, draft, behind], line) => {
-        const [middle, row] = [x + across / 2, y + down / 2 + (line - (lines.length - 1) / 2) * 1.6 * small];
-        this.write(colors.text, draft, middle, row, "center", -small);
+        const [middle, row] = [x + across / 2, y + down / 2 + (line - (lines.length - 1) / 2) * Math.min(1.6 * letters, down / lines.length)];
+        this.write(colors.text, draft, middle, row, "center", -letters);
         const half = context.measureText(draft).width / 2;
         if (!accepted) fillBox(context, colors.emphasis, middle - half, row, 2 * half * judged, 2.5);
-        this.write(colors.muted, before, middle - half - 8, row, "right", small);
-        this.write(colors.muted, behind, middle + half + 8, row, "left", small);
+        this.write(colors.muted, before, middle - half - 8, row, "right", letters);
+        this.write(colors.muted, behind, middle + half + 8, row, "left", letters);
       }));
       if (!best || !into || joined === 0 || joined === 1) continue;
       context.globalAlpha = Math.sin(Math.PI * joined);
@@ -669,30 +681,52 @@ export class Stage {
   drawCounts(frame) {
     const { passed, ended } = frame;
     const { context, colors, size, other, player, isText } = this;
-    const { height, strip, wide, left, right, top, own, small } = size;
+    const { height, wide, left, right, top, own, small } = size;
     context.globalAlpha = isText ? 1 - ended : 1;
-    const low = isText ? height - strip - (wide ? 22 : 14) : top + own.height + (wide ? 20 : 16);
+    const low = isText ? height - (wide ? 22 : 14) : top + own.height + (wide ? 20 : 16);
     frame.counts = [countInWords(this.lane, passed)];
     this.write(colors.accent, frame.counts[0], isText ? right : left, low, isText ? "right" : "left", wide ? (isText ? -18 : -16) : -small);
     context.globalAlpha = 1;
+    if (isText) return;
+    const [name, another] = this.laneNames();
+    this.drawPictureMeter(this.lane, { left, right: left + own.width, top: top + own.height }, passed, name);
     if (!other) return;
     const passes = other.replay.stepsAt(player.clock, player.now);
     frame.counts.unshift(countInWords(other, passes));
-    /** @type {[string, string]} */
-    const words = [other.title.textContent, frame.counts[0]];
-    return isText ? this.drawStrip(passes, words) : this.drawOther(words);
+    this.drawOther(frame.counts[0]);
+    this.drawPictureMeter(other, { left: right - other.picture.width, right, top: top + other.picture.height }, passes, another);
+  }
+
+  /** Above a picture its run's name and tokens per pass, below it the passes. */
+  drawPictureMeter(lane, { left, right, top: under }, passes, name) {
+    const { colors, context, size: { top, stacked, foot }, replay: { grid } } = this;
+    const row = top - (grid.frames > 1 ? FRAME_NAMES : 0) - (stacked ? 14 : 18);
+    const rate = rateOf(lane, passes);
+    const names = [[-13, name], [-13, lane.title.textContent], [-12, lane.title.textContent]];
+    context.font = `12px ${this.font}`;
+    const unit = context.measureText(RATE_UNIT).width;
+    const start = Math.min(left, right - unit - 46);
+    const room = right - start - (stacked ? 0 : unit + 60);
+    const [letters, shown] = names.find(([letters, text]) => {
+      context.font = `600 ${-letters}px ${this.font}`;
+      return context.measureText(text).width <= room;
+    }) ?? names[names.length - 1];
+    this.write(colors.text, shown, start, stacked ? row - 21 : row, "left", letters);
+    const [edge, side] = stacked ? [start, "left"] : [right - unit - 7, "right"];
+    this.write(lane === this.lane ? colors.accent : colors.text, rate, edge, row - 1, side, stacked ? -22 : -26);
+    this.write(colors.muted, RATE_UNIT, stacked ? start + context.measureText(rate).width + 7 : right, row + 3, side, 12);
+    if (foot > PASSES_BELOW) this.drawPasses(lane, { top: under + 30, height: PASSES_BELOW, left, right, strip: PASSES_BELOW }, passes);
   }
 
   /** All patches, under the name of the run and those of a clip's latent frames, and the clip. */
   drawPicture(frame) {
-    const { colors, size: { left, top, wide }, replay, other } = this;
+    const { replay, other } = this;
     const named = replay.grid.frames > 1;
     for (const look of frame.words) this.drawPatch(look, frame);
     if (this.lane.scene.overlay) this.drawFates();
     if (named) this.drawClip(frame);
     else if (other && !frame.verdict) this.drawProgress(frame.ended);
     this.context.globalAlpha = 1;
-    if (wide) this.write(colors.muted, this.lane.title.textContent, left, top - (named ? 26 : 14), "left", -13);
     if (named) this.drawFrames();
   }
 
@@ -754,39 +788,16 @@ export class Stage {
     return before + (done < replay.length ? this.at(player.now)[1] : (1000 * AFTER_FINISH.seconds * (player.now - end)) / (player.extent() - end || 1));
   }
 
-  /** The other picture, with its name above and its count below. */
-  drawOther([title, count]) {
-    const { context, colors, size: { top, right, small, wide, paired, own }, other: { picture, scene } } = this;
+  /** The other picture, with its count below. */
+  drawOther(count) {
+    const { context, colors, size: { top, right, small, wide, own }, other: { picture, scene } } = this;
     const [x, y] = [right - picture.width, top];
-    this.write(colors.muted, title, wide ? x : right, y - (picture.grid.frames > 1 ? 26 : 14), wide ? "left" : "right", -13);
     context.save();
     context.translate(x, y);
     picture.paint({ ...scene, position: null, unnamed: true }, context);
     picture.coverOpen(scene, context);
     context.restore();
-    this.write(colors.text, count, paired ? x : right, wide ? y + picture.height + 20 : y + own.height + 32, paired ? "left" : "right", wide ? -16 : -small);
-  }
-
-  /** The other text as a line, with a caret that moves on with the clock. */
-  drawStrip(passes, [title, count]) {
-    const { context, colors, size, player } = this;
-    const { replay } = this.other;
-    const { width, height, strip, wide, left, right } = size;
-    const part = passes < replay.length && !wantsStillness() ? replay.partAt(player.clock, player.now) : 0;
-    const [first, second] = wide ? [height - strip / 2, height - strip / 2] : [height - strip + 18, height - 17];
-    fillBox(context, colors.line, 0, height - strip, width, 1);
-    this.write(colors.text, count, right, first, "right", -size.small);
-    const beside = Math.max(190, context.measureText(count).width + 16);
-    this.write(colors.muted, title, left, first, "left", -13);
-    const [from, until] = wide ? [left + context.measureText(title).width + 18, right - beside] : [left, right];
-    const [text, next] = [passes, Math.min(passes + 1, replay.length)].map((count) => replay.textIn(replay.seek(count)).replaceAll("\n", " "));
-    context.font = `${size.small + 1}px ${this.font}`;
-    const caret = mixed(context.measureText(text).width, context.measureText(next).width, part);
-    const start = from + Math.min(0, until - from - 8 - caret);
-    drawWithin(context, [from, height - strip + 1, until - from, strip], () => {
-      this.write(colors.muted, text, start, second, "left", size.small + 1);
-      if (passes < replay.length) fillBox(context, colors.accent, start + caret + 2, second - 10, 2, 20);
-    });
+    this.write(colors.text, count, wide ? x : right, wide ? y + picture.height + 20 : y + own.height + 32, wide ? "left" : "right", wide ? -16 : -small);
   }
 
   /** Position and width of the caption: next to the bars of a text, where there is more room; above those of a picture. */
@@ -813,15 +824,16 @@ export class Stage {
   say(frame) {
     const { verdict, ended, caption, place, done } = frame;
     const { size, player, replay, isText } = this;
-    const close = Boolean(this.laned && place && verdict.verdict.pass.index === Math.ceil(done + this.at(player.now)[1] / 1e6) - 1);
+    const judging = Boolean(this.laned && place && verdict.verdict.pass.index === Math.ceil(done + this.at(player.now)[1] / 1e6) - 1);
+    const close = judging || Boolean(this.laned && frame.branched);
     say(this.says, caption[0]);
-    say(this.notes, close && !this.supposing && verdict.verdict.moment.ratioDecided ? this.verdictInWords(verdict) : caption[1]);
+    say(this.notes, judging && !this.supposing && verdict.verdict.moment.ratioDecided ? this.verdictInWords(verdict) : caption[1]);
     const { x, y, room } = this.captionPlace(this.laned ? close : place);
     const lift = isText && size.wide && !this.laned ? "min(0px, 100px - 100%)" : "0px"; // one of many lines ends above the counts
     this.caption.classList.toggle("is-close", close);
     Object.assign(this.caption.style, { transform: `translate(${Math.round(x)}px, calc(${y}px + ${lift}))`, width: `${room}px` });
     this.caption.style.visibility = ended || (this.laned && !close && room < 160) ? "hidden" : "";
-    this.caption.style.opacity = close ? verdict.alpha : 1;
+    this.caption.style.opacity = judging ? verdict.alpha : close ? frame.branched.alpha : 1;
     Object.assign(this.card.style, { opacity: ended, visibility: ended ? "" : "hidden" });
     const branches = frame.branches && !ended ? branchesInWords(frame.branches.branches) : "";
     const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${[...caption, branches].filter(Boolean).join(" ")} ${isText ? `The text so far: ${replay.textIn(replay.seek(done)).trim()}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
@@ -892,6 +904,12 @@ export class Stage {
     const [made, usual] = [replay, kept.lane.replay].map(({ length, drafts }) => length - drafts);
     return `What if, decoded live: ${counted(made, replay.drafts ? "target pass" : "pass")}${!replay.whole ? ", then stopped" : made === usual ? ", as before" : ` instead of ${usual}`}.`;
   }
+}
+
+/** Tokens per target pass so far. */
+function rateOf({ replay }, passes) {
+  const made = replay.targetPasses(passes);
+  return made ? (replay.tokensIn(replay.seek(passes)) / made).toFixed(1) : "–";
 }
 
 /** How far a run is, and at its end whether it was stopped, or its answer is wrong. */

@@ -76,17 +76,17 @@ class Workbench {
     this.heat = build("div", { class: "heats" });
     this.churn = build("div", { class: "churns" });
     this.curve = build("svg:svg", { role: "group" });
-    this.curveTitle = build("h3");
+    this.curveTitle = build("h2");
     this.rows = build("tbody");
     this.heads = build("thead");
-    this.listTitle = build("h3");
-    this.lasting = build("h3", {}, "Churn ", build("span", {}, "passes across, positions down"));
+    this.listTitle = build("h2");
+    this.lasting = build("h2", {}, "Churn ", build("span", {}, "passes across, positions down"));
     this.scroller = build("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Matches" }, build("table", {}, this.heads, this.rows));
     const panel = (name, ...children) => build("section", { class: `panel ${name}` }, ...children);
     this.root.dataset.noTerms = ""; // texts of models, and heads of few letters
     this.root.replaceChildren(
       this.bar,
-      panel("heat", build("h3", {}, "Acceptance ", build("span", {}, "orange: unsure, framed: rejected")), this.heat),
+      panel("heat", build("h2", {}, "Acceptance ", build("span", {}, "orange: unsure, framed: rejected")), this.heat),
       panel("churn", this.lasting, this.churn, (this.key = build("p", { class: "key" }))),
       panel("list", this.listTitle, this.scroller),
       panel("curve", this.curveTitle, (this.curveNames = build("p", { class: "names" })), build("div", { class: "draw" }, this.curve)),

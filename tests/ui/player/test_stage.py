@@ -475,7 +475,7 @@ def test_branches_of_a_draft_graph_light_up_and_the_best_one_goes_into_the_text(
     for node, drawn in zip(step.graph, nodes, strict=True):
         words = [trace.legend.vocabulary[drafted[at]].strip() or "␣" for at in sorted(node.positions)]
         assert [draft for _, draft, _ in drawn["lines"]] == words
-    assert not wide or page.evaluate("(({ base, line, top }) => base - 2 * line - top)(player.stage.size)") > 350
+    assert page.evaluate("player.stage.size.lanes[1].height") > (190 if wide else 150)
     accepted = {at for at, fate in zip(step.position, step.fate, strict=True) if fate is Fate.ACCEPTED}
     lit = shown("crossed")
     assert lit["lit"] > 0.9 and lit["judged"] == 0 and not accepted & set(lit["solid"])
