@@ -46,7 +46,8 @@ const emit = (name, detail) => {
 // The player that has played since the page began comes here as it is.
 const first = FIRST && globalThis.draftscopeFirst;
 const player = first ? first.player
-  : Draftscope.mount(element.querySelector('.player'), { data: JSON.parse(DATA), hash: FIRST, staged: true, lessons: true, emit });
+  : Draftscope.mount(element.querySelector('.player'),
+      { data: JSON.parse(DATA), hash: FIRST, staged: true, lessons: true, emit });
 if (first) {
   const within = player.root.contains(document.activeElement) && document.activeElement;
   element.querySelector('.player').replaceWith(player.root);

@@ -1,13 +1,13 @@
 """Links to the page, as listed in docs/page.md: a run, recordings, runs to compare, or a speed-up model.
 
 A run is decoded again: its seed makes it the same. Settings that the link does not name have their defaults. `plan`
-belongs to the calculator; `step`, `ms`, `clock`, `on` and `token` belong to the player, `tour` to the tour, `lesson` to Learn. A link can
-come from anywhere, so all of it is checked, and nothing in it becomes a path.
+belongs to the calculator; `step`, `ms`, `clock`, `on` and `token` belong to the player, `tour` to the tour, `lesson` to
+Learn. A link can come from anywhere, so all of it is checked, and nothing in it becomes a path.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
@@ -76,12 +76,8 @@ def parse_link(fragment: str) -> PageLink | None:
         )
     pairs = parse_qsl(fragment.removeprefix("#"), keep_blank_values=True)
     fields = dict(pairs)
-    at, tab = _position_in_trace(fields), fields.get("tab", "")
-    if tab and tab not in TABS:
-        raise ConfigError(f"tab: {_quoted(tab)} is not here; choose one of {', '.join(TABS)}.")
-    if (lesson := fields.get("lesson", "")) and lesson not in LESSONS:
-        raise ConfigError(f"lesson: {_quoted(lesson)} is not here; choose one of {', '.join(LESSONS)}.")
-    tab = tab or (LEARN if lesson else "")
+    at, tab = _position_in_trace(fields), _one_of(fields, "tab", TABS)
+    tab = tab or (LEARN if _one_of(fields, "lesson", LESSONS) else "")
     if "compare" in fields:
         runs = [value for name, value in pairs if name == "compare"]
         if len(runs) > MAX_COMPARED:
@@ -258,6 +254,14 @@ def chat_of(model: str, chat: bool, system: str, template: Mapping[str, Any]) ->
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return chosen
+
+
+def _one_of(fields: Mapping[str, str], name: str, known: Collection[str]) -> str:
+    """The value of a field that has to be one of these; empty where the link has none."""
+    value = fields.get(name, "")
+    if value and value not in known:
+        raise ConfigError(f"{name}: {_quoted(value)} is not here; choose one of {', '.join(known)}.")
+    return value
 
 
 def _position_in_trace(values: Mapping[str, str]) -> Mapping[str, Any] | None:

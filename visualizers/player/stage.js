@@ -375,7 +375,7 @@ export class Stage {
     const lanes = [this.lane, this.other].filter(Boolean);
     const models = lanes.map(({ replay }) => this.player.modelName(replay.meta));
     const names = lanes.map(({ title }) => title.textContent.replace(/^(Ordinary|Speculative) decoding$/, (_, kind) => kind.toLowerCase()));
-    return names.map((name, index) => `${index && models[0] === models[1] ? "the same model" : models[index]}, ${name}`);
+    return names.map((name, index) => `${index && models[0] === models[1] ? "the same model" : models[index].split(",")[0]}, ${name}`);
   }
 
   drawMeter(lane, { top }, passes, name, count) {
