@@ -76,8 +76,8 @@ def parse_link(fragment: str) -> PageLink | None:
         )
     pairs = parse_qsl(fragment.removeprefix("#"), keep_blank_values=True)
     fields = dict(pairs)
-    at, tab = _position_in_trace(fields), _one_of(fields, "tab", TABS)
-    tab = tab or (LEARN if _one_of(fields, "lesson", LESSONS) else "")
+    at, tab, lesson = _position_in_trace(fields), _one_of(fields, "tab", TABS), _one_of(fields, "lesson", LESSONS)
+    tab = tab or (LEARN if lesson else "")
     if "compare" in fields:
         runs = [value for name, value in pairs if name == "compare"]
         if len(runs) > MAX_COMPARED:

@@ -182,7 +182,7 @@ export function curvesOf(plan, devices) {
     if (!speeds.length) return { device: device.name, speeds, best: 0, pays_to: 0, fastest: "", note: "too little memory" };
     const [best, speed] = speeds.slice(0, SHORT).reduce((most, each) => (each[1] > most[1] ? each : most));
     const paysTo = Math.max(0, ...speeds.filter((each) => each[1] >= 1).map(([drafts]) => drafts));
-    const note = !paysTo ? "never faster" : paysTo < speeds.at(-1)[0] ? `slower from γ ${paysTo + 1}` : "never slower";
+    const note = !paysTo ? "never faster" : paysTo < (speeds.at(-1)?.[0] ?? 0) ? `slower from γ ${paysTo + 1}` : "never slower";
     return { device: device.name, speeds, best, pays_to: paysTo, fastest: `${speed.toFixed(1)}× at γ ${best}`, note };
   });
   const most = Math.max(1, ...curves.flatMap(({ speeds }) => speeds.map(([, speed]) => speed)));

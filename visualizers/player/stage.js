@@ -688,13 +688,12 @@ export class Stage {
     this.write(colors.accent, frame.counts[0], isText ? right : left, low, isText ? "right" : "left", wide ? (isText ? -18 : -16) : -small);
     context.globalAlpha = 1;
     if (isText) return;
-    const [name, another] = this.laneNames();
-    this.drawPictureMeter(this.lane, { left, right: left + own.width, top: top + own.height }, passed, name);
+    this.drawPictureMeter(this.lane, { left, right: left + own.width, top: top + own.height }, passed, this.lane.title.textContent);
     if (!other) return;
     const passes = other.replay.stepsAt(player.clock, player.now);
     frame.counts.unshift(countInWords(other, passes));
     this.drawOther(frame.counts[0]);
-    this.drawPictureMeter(other, { left: right - other.picture.width, right, top: top + other.picture.height }, passes, another);
+    this.drawPictureMeter(other, { left: right - other.picture.width, right, top: top + other.picture.height }, passes, this.laneNames()[1]);
   }
 
   /** Above a picture its run's name and tokens per pass, below it the passes. */
