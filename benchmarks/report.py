@@ -54,6 +54,7 @@ class Headline:
     row: Record
     """Fields of the row; of several that match, the fastest is used."""
     exact: str = "yes, proved"
+    in_readme: bool = True
 
 
 _HEAD: Final = (
@@ -124,8 +125,8 @@ def headlines(results: Mapping[str, Record]) -> str:
 
 
 def brief(results: Mapping[str, Record]) -> str:
-    """Return README's table: the methods as their papers have them, without settings and the drafter's passes."""
-    lines = [line for line in HEADLINES if line.result in results and "," not in line.method]
+    """Return README's table: the rows that belong there, without settings and the drafter's passes."""
+    lines = [line for line in HEADLINES if line.result in results and line.in_readme]
     rows = [_headline(line, results[line.result]["rows"]) for line in lines]
     head, *cells = ([cell for i, cell in enumerate(row) if i not in (2, 4)] for row in (_HEAD, *rows))
     return table(head, cells)

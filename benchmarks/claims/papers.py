@@ -252,7 +252,9 @@ def cspd(seeds: int) -> dict[str, list[Effect]]:
             difference("acceptance of patches, two aligned paths over whole paths", paper, whole_paths),
             difference("over two paths that are not aligned", paper, loose),
         ],
-        "Table 1, acceptance": [difference("acceptance of patches, over a quarter", published, [0.25] * len(published))],
+        "Table 1, acceptance": [
+            difference("acceptance of patches, over a quarter", published, [0.25] * len(published))
+        ],
         "Table 5, Fig. 9": [
             difference("acceptance of recorded patches, third quarter over first", _in_quarter(2), _in_quarter(0))
         ],
