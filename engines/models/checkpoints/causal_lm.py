@@ -327,6 +327,7 @@ class CausalLMSession(DiscreteSession):
         shared: SharedTokens | None = None,
     ) -> None:
         self.network, self._width, self._traits, self._shared = network, width, traits, shared
+        self._is_lean = isinstance(network, LeanCausalLM)  # `network` may be wrapped later, to time it
         self.prefix = max(len(task.prompt_ids) for task in tasks)
         home = input_device(network)
         self._prompts = [torch.tensor(task.prompt_ids, device=home) for task in tasks]
@@ -336,7 +337,7 @@ class CausalLMSession(DiscreteSession):
 
     def _new_cache(self, positions: int) -> Any:
         """An empty cache for a text; None for a network whose cache cannot be cut."""
-        if isinstance(self.network, LeanCausalLM):
+        if self._is_lean:
             return SlotCache(len(self.network.model.layers), positions)
         return new_cache(self.network) if self._traits.has_cache else None
 
@@ -371,7 +372,7 @@ class CausalLMSession(DiscreteSession):
             if start < stored:
                 cache.crop(start - stored)
         ids = text[start:][None]
-        if not isinstance(self.network, LeanCausalLM):
+        if not self._is_lean:
             return feed(self.network, self._traits, ids, cache, start, wanted)[:, : self._width]
         out = self.network(ids, cache, wanted, self._taps)
         if self._taps:

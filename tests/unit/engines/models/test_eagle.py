@@ -15,6 +15,7 @@ from support.tiny_llama import Letters, llama
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
+from benchmarks import _timing
 from draftscope.engines.methods import METHODS
 from draftscope.engines.methods.speculative import EAGLE_DRAFTERS, Config
 from draftscope.engines.models import catalog, eagle
@@ -239,6 +240,13 @@ class Texts(ConformanceCase):
 @pytest.mark.parametrize("drafter", EAGLE_DRAFTERS)
 def test_it_keeps_the_promises_of_a_method(drafter: str, name: str) -> None:
     CHECKS[name](Texts(METHODS["speculative"], Config(drafter=drafter, gamma=3, length=16), *pair(4, 3)))
+
+
+def test_a_timed_run_decodes_the_same_tokens() -> None:
+    models = pair(8, 6)
+    run = Run(job(models, gamma=2))
+    run.finish()
+    assert list(_timing.decode([job(models, gamma=2)]).tokens[0]) == list(run.trace().output.tokens)
 
 
 def test_the_trace_names_the_drafter_and_counts_what_it_is_fed() -> None:
