@@ -23,7 +23,7 @@ const dress = () => {
 };
 const follow = () => {  // the address of the page names the lesson, and alone has a history
   const { contentWindow: { location }, isConnected } = frame;
-  if (isConnected) location.replace(new URL(`#${draftscopeAddress.lesson()}`, location.href));
+  if (isConnected) location.replace(new URL(`#lesson=${draftscopeAddress.lesson()}`, location.href));
 };
 frame.addEventListener('load', () => {
   dress();
@@ -41,7 +41,7 @@ document.addEventListener('draftscope-lesson', () => {
 new MutationObserver(dress).observe(document.body, { attributes: true, attributeFilter: ['class'] });
 const show = () => {
   if (frame.isConnected) return;
-  frame.src = `${props.value.address}#${draftscopeAddress.lesson()}`;
+  frame.src = `${props.value.address}#lesson=${draftscopeAddress.lesson()}`;  // an id there would scroll this page
   place.append(frame);
 };
 """

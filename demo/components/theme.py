@@ -185,6 +185,8 @@ button.secondary:hover { border-color: var(--ink); background: var(--card); }
   background: var(--block-background-fill); }
 .settings .aligned > .form { grid-template-columns: repeat(auto-fit, minmax(min(100%, 270px), 1fr)); }
 .secondary-wrap > input { padding-right: 26px !important; text-overflow: ellipsis; } /* room for the arrow */
+input[type=range]::-webkit-slider-thumb { border: 2px solid var(--color-accent); box-shadow: none; }
+input[type=range]::-moz-range-thumb { border: 2px solid var(--color-accent); box-shadow: none; }
 /* A slider's help runs below its label and its number, as wide as both. */
 .head:has(> label > .info-text) { flex-flow: row wrap; gap: 0 8px; }
 .head > label:has(> .info-text) { display: contents; }

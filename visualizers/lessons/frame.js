@@ -33,7 +33,7 @@ export function begin(lessons) {
   };
 
   const show = () => {
-    const wanted = location.hash.slice(1);
+    const wanted = location.hash.slice(1).replace(/^lesson=/, "");
     const chosen = articles.find(({ id }) => id === wanted) ?? articles[0];
     for (const article of articles) article.hidden = article !== chosen;
     for (const link of links) {
