@@ -152,11 +152,12 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def test_check_says_what_holds(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", f"{mine}:GOOD"]) == 0
-    claim, power, *promises = capsys.readouterr().out.splitlines()
+    claim, power, enumerated, sampled, *promises = capsys.readouterr().out.splitlines()
     assert promises == [f"{name}: yes" for name in CHECKS]
     pattern = r"output distribution equals ordinary decoding's: largest error [0-9e-]+ over \d+ outcomes .* samples .*"
     assert re.fullmatch(pattern, claim)
-    assert power.startswith("smallest bias that would have been found: enumerated: a total variation of ")
+    assert power == "smallest bias that would have been found:"
+    assert enumerated.startswith("  enumerated: a total variation of ") and sampled.startswith("  sampled: ")
 
 
 @pytest.mark.slow
