@@ -113,7 +113,7 @@ export class Stage {
     this.font = look.fontFamily;
     this.wordFont = this.isText ? look.getPropertyValue("--ds-words") || this.font : this.font;
     sized(this.canvas, width, height);
-    const known = this.isText && replay.complete && !this.lane.live && replay.endIn(replay.latest) <= LETTERS.most;
+    const known = this.isText && replay.complete && !this.lane.live && Math.min(replay.positions, replay.endIn(replay.latest)) <= LETTERS.most;
     this.otherScript = null;
     if (this.laned) this.fitLanes(shape, width, height, known);
     else {
