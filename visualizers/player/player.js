@@ -490,6 +490,7 @@ class Player {
     this.moment = null;
     this.last = performance.now();
     this.controls.useClock(this.clock, this.speed);
+    cancelAnimationFrame(this.frame); // or every run that is chosen while another plays would be drawn once more a frame
     this.frame = requestAnimationFrame((time) => this.tick(time));
   }
 

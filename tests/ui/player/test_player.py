@@ -42,6 +42,22 @@ def several_rows() -> Trace:
     return handmade.make("elsewhere", Canvas(kind="image", shape=(1, 2)), steps)
 
 
+def test_a_frame_is_drawn_once_however_often_play_was_pressed(page: Page) -> None:
+    show(page, jacobi())
+    drawn = page.evaluate(
+        """async () => {
+          let drawn = 0;
+          const { draw } = player;
+          player.draw = () => { drawn += 1; draw.call(player); };
+          for (const time of [0, 1, 2]) { player.pause(); player.play(); }
+          for (let frame = 0; frame < 10; frame += 1) await new Promise(requestAnimationFrame);
+          player.pause();
+          return drawn;
+        }"""
+    )
+    assert 8 <= drawn <= 11, drawn
+
+
 def test_the_picture_shows_tiles_and_marks_drafts(page: Page) -> None:
     trace = jacobi()
     show(page, trace)
