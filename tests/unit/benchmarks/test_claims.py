@@ -438,6 +438,7 @@ def test_pictures_and_vectors_are_decoded_anew(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(papers, "_pictures", in_the_plane)
     monkeypatch.setattr(papers, "MANY", 3)
+    monkeypatch.setattr(papers, "MOST", 4)
     drawing = type(load_model("studio-image"))
     monkeypatch.setattr(drawing, "make_legend", lambda *_: Legend())  # pictures of every pass, which claims do not use
     found = [conclusion for paper in ("SCD", "CSpD") for conclusion in conclusions(paper, 2)]
@@ -448,7 +449,7 @@ def test_pictures_and_vectors_are_decoded_anew(monkeypatch: pytest.MonkeyPatch) 
     decoded = [effect for each in found if each is not masked for effect in each.effects if effect != start]
     sizes = [effect.size for effect in decoded]
     assert all(math.isfinite(size.mean) for size in sizes)
-    assert {size.runs for size in sizes} == {2, 2 * papers.TWICE, 2 * papers.MANY}
+    assert {size.runs for size in sizes} == {2, 2 * papers.TWICE, 2 * papers.MANY, 2 * papers.MOST}
     aligned = next(conclusion for conclusion in found if conclusion.section == "Table 4")
     assert aligned.effects[0].size.mean > 0.4
 
