@@ -74,3 +74,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if name in met:
                 item.add_marker("slow")
             met.add(name)
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name gzip bytes by their kind: they hold the second they were packed in, and workers must collect the same."""
+    return "gzip" if isinstance(val, bytes) and val.startswith(b"\x1f\x8b") else None
