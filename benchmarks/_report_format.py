@@ -111,6 +111,7 @@ _HELP: Final = {
     "timed": "clips that are decoded one by one and timed",
     "tiny": "small networks of the same form",
     "length": "tokens of an answer at most",
+    "busy": "other processes that compute all the time",
     "runs": "five times as many follow, for the memory they leave",
 }
 """Help of options shared by several benchmarks."""
