@@ -9,9 +9,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
+from draftscope.engines.diffusion_lm import unmasking
 from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, TextTask
 from draftscope.engines.diffusion_lm.draft_graphs import ROOT, Graph, GraphAcceptance
-from draftscope.engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, DraftGraph
+from draftscope.engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, DraftGraph, SubDecoder, as_probs
 from draftscope.engines.settings import ConfigError
 from draftscope.engines.transfer import to_device
 from draftscope.traces.schema import Fate
@@ -49,6 +50,26 @@ class DraftRows:
     """Number of last positions that belong to the next block: only the last row, which fills the others, has them."""
 
 
+@dataclass(frozen=True, slots=True)
+class BestRow:
+    """The row of a pass that has the best score, at the open positions, on the model's device."""
+
+    index: Int[Tensor, ""]
+    position: Int[Tensor, " m"]
+    """Counted from the prompt's beginning."""
+    filled: Bool[Tensor, " m"]
+    """Where the row holds a draft."""
+    token: Int[Tensor, " m"]
+    """Its drafts, and the most likely tokens elsewhere."""
+    max_prob: Float[Tensor, " m"]
+    probs: Float[Tensor, "m V"]
+
+    @property
+    def confidence(self) -> Float[Tensor, " m"]:
+        """Probability of the most likely token, -inf at drafts."""
+        return torch.where(self.filled, -torch.inf, self.max_prob)
+
+
 def build_rows(
     row: BlockSequence, drafts: RankedDrafts | None, graph: Graph, ahead: Int[Tensor, " s"] | None = None
 ) -> DraftRows:
@@ -64,6 +85,66 @@ def build_rows(
     if ahead is not None:
         position, filled = torch.cat([position, ahead]), pad(filled, (0, len(ahead)))
     return DraftRows(graph, filled, tokens, position - row.prompt_length, drafts, len(position) - len(drafts.rank))
+
+
+def row_probs(row: BlockSequence, rows: DraftRows) -> SubDecoder[Float[Tensor, "K m V"]]:
+    """Request a pass over the rows and return their distributions at the open positions."""
+    mode = "draft" if rows.drafts is None else "lookahead"
+    probs = as_probs((yield row.request_open_positions(mode, tokens=rows.tokens)))
+    return probs.view(len(rows.filled), len(row.open), -1)
+
+
+def best_row(row: BlockSequence, rows: DraftRows, probs: Float[Tensor, "K m V"], score: Float[Tensor, " K"]) -> BestRow:
+    """Return the row with the best score; ties go to the first."""
+    index = score.argmax()
+    filled, probs_now = to_device(rows.filled, probs.device)[index[None]][0], probs[index[None]][0]
+    max_prob, token = probs_now.max(-1)
+    if rows.drafts is not None:
+        token = torch.where(filled, to_device(rows.drafts.token, probs.device), token)
+    return BestRow(index, to_device(row.open, probs.device), filled, token, max_prob, probs_now)
+
+
+def reveal(
+    row: BlockSequence,
+    best: BestRow,
+    chosen: Bool[Tensor, " m"],
+    confident: Bool[Tensor, " m"],
+    value: Float[Tensor, " m"],
+) -> Decision:
+    """Return the decision to reveal the chosen positions of the best row and its drafts, and to rank the others.
+
+    Args:
+        row: The block.
+        best: Its best row.
+        chosen: Positions to reveal, drafts apart.
+        confident: Positions that reach the threshold; the other chosen ones are a fallback.
+        value: By which the remaining positions are ranked, highest first.
+
+    Returns:
+        A decision that reads back tokens, then ranks, as `apply_answer` takes them.
+    """
+    accepted = chosen | best.filled | to_device(row.carried(row.open), best.probs.device)
+    rank = rank_by_confidence(value, ~accepted)
+    return Decision(
+        best.position - row.prompt_length,
+        best.token,
+        unmasking.fates(accepted, chosen & ~confident),
+        readback=torch.cat([best.token, rank]),
+        probs=best.probs,
+        measures={
+            "confidence": best.max_prob,
+            "rank": torch.where(rank > 0, rank.double(), torch.nan),
+            "level": best.filled.double(),
+        },
+        step_measures={
+            "block": row.number,
+            "open": len(row.open),
+            "winner": best.index,
+            "speculated": best.filled.sum(),
+            "unmasked": (accepted & ~best.filled).sum(),
+            "committed": accepted.sum(),
+        },
+    )
 
 
 def rank_by_confidence(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:

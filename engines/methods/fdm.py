@@ -3,7 +3,7 @@
 An interpretation of published summaries, see docs/methods/fdm-style.md; the paper was not available.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import torch
@@ -13,7 +13,7 @@ from draftscope.engines.diffusion_lm import draft_rows as branches
 from draftscope.engines.diffusion_lm import unmasking
 from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, TextTask
 from draftscope.engines.diffusion_lm.draft_graphs import ROOT, Graph, sibling_nodes
-from draftscope.engines.protocol import Decision, Decoder, SubDecoder, as_ints, as_probs
+from draftscope.engines.protocol import Decoder, SubDecoder, as_ints
 from draftscope.engines.sampling.random_source import RandomSource
 from draftscope.engines.settings import SettingInfo
 from draftscope.engines.transfer import to_device
@@ -59,41 +59,26 @@ def _step(
     row: BlockSequence, rows: branches.DraftRows, config: Config
 ) -> SubDecoder[tuple[branches.RankedDrafts | None, Graph]]:
     """One pass over the block, or over its candidate states: what is left to draft, and the candidates."""
-    position, drafts = row.open, rows.drafts
-    probs = as_probs((yield row.request_open_positions("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
-    probs = probs.view(len(rows.filled), len(position), -1)
-    device_position, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
-    score = _score(probs, filled, rows)
-    winner = score.argmax()
-    filled, probs_now = (each[winner[None]][0] for each in (filled, probs))
-    best, token = probs_now.max(-1)
-    if drafts is not None:
-        token = torch.where(filled, to_device(drafts.token, probs.device), token)
-
-    confidence = torch.where(filled, -torch.inf, best)
-    sure = unmasking.above_threshold(confidence, device_position, config.tau)  # H
+    probs = yield from branches.row_probs(row, rows)
+    score = _score(probs, to_device(rows.filled, probs.device), rows)
+    best = branches.best_row(row, rows, probs, score)
+    confidence = best.confidence
+    sure = unmasking.above_threshold(confidence, best.position, config.tau)  # H
     candidates = (confidence >= config.floor).sum().clamp(1, config.k)
     chosen = torch.where((sure.sum() > 1) | (candidates == 1), unmasking.at_least_one(sure, confidence), False)
-    accepted = chosen | filled | to_device(row.carried(position), probs.device)
-    rank = branches.rank_by_confidence(best, ~accepted)
-    counts = {"speculated": filled.sum(), "unmasked": (accepted & ~filled).sum(), "committed": accepted.sum()}
-    decision = Decision(
-        device_position - row.prompt_length,
-        token,
-        unmasking.fates(accepted, chosen & ~sure),
-        readback=torch.cat([token, rank, (accepted & ~filled).any()[None], sure.sum()[None], candidates[None]]),
-        probs=probs_now,
-        measures={
-            "confidence": best,
-            "rank": torch.where(rank > 0, rank.double(), torch.nan),
-            "level": filled.double(),
-        },
-        step_measures={"block": row.number, "open": len(position), "confident": sure.sum(), "winner": winner, **counts},
+    decision = branches.reveal(row, best, chosen, sure, best.max_prob)
+    counts = decision.step_measures
+    decision = replace(
+        decision,
+        readback=torch.cat(
+            [decision.readback, torch.as_tensor(counts["unmasked"])[None] > 0, sure.sum()[None], candidates[None]]
+        ),
+        step_measures={**counts, "confident": sure.sum()},
     )
-    if drafts is not None:
-        decision = branches.with_scores(decision, rows, score, winner)
+    if rows.drafts is not None:
+        decision = branches.with_scores(decision, rows, score, best.index)
     *answer, stale, num_given, count = as_ints((yield decision))
-    left = branches.apply_answer(row, rows, tuple(answer), probs_now)
+    left = branches.apply_answer(row, rows, tuple(answer), best.probs)
     return (None, ROOT) if stale else (left, sibling_nodes(count, num_given))
 
 

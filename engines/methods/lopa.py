@@ -12,7 +12,7 @@ from draftscope.engines.diffusion_lm import draft_rows as branches
 from draftscope.engines.diffusion_lm import unmasking
 from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, TextTask
 from draftscope.engines.diffusion_lm.draft_graphs import star
-from draftscope.engines.protocol import Decision, Decoder, SubDecoder, as_ints, as_probs
+from draftscope.engines.protocol import Decoder, SubDecoder, as_ints
 from draftscope.engines.sampling.random_source import RandomSource
 from draftscope.engines.settings import SettingInfo
 from draftscope.engines.transfer import to_device
@@ -51,39 +51,16 @@ def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
 
 def _step(row: BlockSequence, rows: branches.DraftRows, config: Config) -> SubDecoder[branches.RankedDrafts | None]:
     """One pass over all branches."""
-    position, drafts = row.open, rows.drafts
-    probs = as_probs((yield row.request_open_positions("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
-    probs = probs.view(len(rows.filled), len(position), -1)
-    device_position, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
-    best, token = probs.max(-1)
-    value = best if config.ranking == "confidence" else torch.special.entr(probs).sum(-1).neg()
+    probs = yield from branches.row_probs(row, rows)
+    filled = to_device(rows.filled, probs.device)
+    value = probs.amax(-1) if config.ranking == "confidence" else torch.special.entr(probs).sum(-1).neg()
     left = (~filled).sum(-1)
     mean = torch.where(filled, 0.0, value).sum(-1) / left
     score = torch.where(left > 0, mean, 1.0)  # C(B_j); nothing is more promising than a full block
-    winner = score.argmax()
-
-    best, token, value, filled, probs_now = (each[winner[None]][0] for each in (best, token, value, filled, probs))
-    if drafts is not None:
-        token = torch.where(filled, to_device(drafts.token, probs.device), token)
-    confidence = torch.where(filled, -torch.inf, best)
-    passed = unmasking.above_threshold(confidence, device_position, config.tau)
-    chosen = unmasking.at_least_one(passed, confidence)
-    accepted = chosen | filled | to_device(row.carried(position), probs.device)
-    rank = branches.rank_by_confidence(value, ~accepted)
-    counts = {"speculated": filled.sum(), "unmasked": (accepted & ~filled).sum(), "committed": accepted.sum()}
-    decision = Decision(
-        device_position - row.prompt_length,
-        token,
-        unmasking.fates(accepted, chosen & ~passed),
-        readback=torch.cat([token, rank]),
-        probs=probs_now,
-        measures={
-            "confidence": best,
-            "rank": torch.where(rank > 0, rank.double(), torch.nan),
-            "level": filled.double(),
-        },
-        step_measures={"block": row.number, "open": len(position), "winner": winner, **counts},
-    )
-    if drafts is not None and config.k:
-        decision = branches.with_scores(decision, rows, score, winner)
-    return branches.apply_answer(row, rows, as_ints((yield decision)), probs_now)
+    best = branches.best_row(row, rows, probs, score)
+    passed = unmasking.above_threshold(best.confidence, best.position, config.tau)
+    chosen = unmasking.at_least_one(passed, best.confidence)
+    decision = branches.reveal(row, best, chosen, passed, value[best.index[None]][0])
+    if rows.drafts is not None and config.k:
+        decision = branches.with_scores(decision, rows, score, best.index)
+    return branches.apply_answer(row, rows, as_ints((yield decision)), best.probs)
