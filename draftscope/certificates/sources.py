@@ -1,13 +1,13 @@
 """Engines that can be certified: each draws texts of the known model and counts its drafts."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import torch
 
 from draftscope.certificates.known_model import Sampling, network, to_ids
+from draftscope.engines.models.transformers_api import fed_token_counts
 from draftscope.servers.client import ServerClient, ServerError
 from draftscope.servers.engines import METRICS, identify
 
@@ -121,28 +121,13 @@ class TransformersSource:
         for prompt, seed in zip(prompts, seeds, strict=True):
             ids = torch.tensor([to_ids(prompt)])
             torch.manual_seed(seed)
-            with _fed(target) as passes:
+            with fed_token_counts(target) as passes:
                 out = target.generate(ids, attention_mask=torch.ones_like(ids), **options)
             texts.append(out[0, ids.shape[1] :].tolist())
             # A pass is fed its drafts and one token, the first the prompt and its drafts; each gives one of its own.
             drafted += sum(passes) - ids.shape[1] - (len(passes) - 1)
             accepted += max(0, len(texts[-1]) - len(passes))
         return Drawn(texts, drafted, accepted)
-
-
-@contextmanager
-def _fed(net: Any) -> Iterator[list[int]]:
-    """Collect the number of tokens that each pass of a network is fed, inside the context."""
-    passes: list[int] = []
-
-    def passed(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any], __: Any) -> None:
-        passes.append(int((kwargs["input_ids"] if "input_ids" in kwargs else args[0]).shape[-1]))
-
-    handle = net.register_forward_hook(passed, with_kwargs=True)
-    try:
-        yield passes
-    finally:
-        handle.remove()
 
 
 @dataclass(slots=True)

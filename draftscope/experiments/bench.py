@@ -28,6 +28,7 @@ from draftscope.engines.models.checkpoints.causal_lm import CausalCheckpoint, Ca
 from draftscope.engines.models.download import download_dir
 from draftscope.engines.models.errors import ModelError
 from draftscope.engines.models.loading import source_of
+from draftscope.engines.models.transformers_api import fed_token_counts
 from draftscope.engines.protocol import Model
 from draftscope.engines.runtime.driver import Job
 from draftscope.engines.runtime.environment import environment
@@ -353,7 +354,7 @@ class GenerateRunner:
 
     def record(self, job: Job) -> tuple[Sequence[int], Mapping[str, Any]]:
         """Return the answer, the passes of target and assistant, and the tokens that these were fed."""
-        with _counting(self.network) as targets, _counting(self.assistant) as drafts:
+        with fed_token_counts(self.network) as targets, fed_token_counts(self.assistant) as drafts:
             tokens = self.decode(job)
         passes = len(targets) + len(drafts)
         return tokens, {
@@ -377,21 +378,3 @@ def _default_generation(network: Any) -> Iterator[None]:
         yield
     finally:
         network.generation_config = config
-
-
-@contextmanager
-def _counting(network: Any) -> Iterator[list[int]]:
-    """Count the tokens that each pass of a network is fed, inside the context."""
-    fed: list[int] = []
-    if network is None:
-        yield fed
-        return
-
-    def passed(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], __: Any) -> None:
-        fed.append(int((kwargs["input_ids"] if "input_ids" in kwargs else args[0]).shape[-1]))
-
-    handle = network.register_forward_hook(passed, with_kwargs=True)
-    try:
-        yield fed
-    finally:
-        handle.remove()

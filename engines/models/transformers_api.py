@@ -3,7 +3,8 @@
 `tests/unit/engines/models/test_transformers_api.py` names each entry, so that a new version that lacks one fails there.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, partial
 from inspect import signature
 from pathlib import Path
@@ -24,6 +25,7 @@ __all__ = [
     "LlamaRMSNorm",
     "cache_argument",
     "cache_of",
+    "fed_token_counts",
     "gguf_reader",
     "input_device",
     "is_stateful",
@@ -49,6 +51,27 @@ def cache_of(values: Any) -> Any:
         if found is not None:
             return found
     return None
+
+
+@contextmanager
+def fed_token_counts(network: Any) -> Iterator[list[int]]:
+    """Count the tokens that each pass of a network is fed inside the context; of None there are no passes.
+
+    `generate` passes them by name or by position.
+    """
+    counts: list[int] = []
+    if network is None:
+        yield counts
+        return
+
+    def count(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], __: Any) -> None:
+        counts.append(int((kwargs["input_ids"] if "input_ids" in kwargs else args[0]).shape[-1]))
+
+    handle = network.register_forward_hook(count, with_kwargs=True)
+    try:
+        yield counts
+    finally:
+        handle.remove()
 
 
 def is_stateful(network: Any) -> bool:

@@ -99,3 +99,12 @@ def test_weights_that_are_loaded_in_every_pass_have_hooks_of_accelerate() -> Non
     assert not api.is_offloaded(network)
     network[0]._hf_hook = SimpleNamespace()
     assert api.is_offloaded(network)
+
+
+def test_tokens_are_counted_however_they_are_passed() -> None:
+    target, ids = network(), torch.ones(1, 3, dtype=torch.long)
+    with api.fed_token_counts(target) as counts, api.fed_token_counts(None) as none:
+        target(ids)
+        target(input_ids=ids[:, :1])
+    target(ids)
+    assert counts == [3, 1] and none == []
