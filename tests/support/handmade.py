@@ -289,3 +289,12 @@ def coarse(counts: Sequence[Mapping[str, float]], length: int, **fields: Any) ->
 
 ALL = {maker.__name__: maker for maker in (ar, scd, jacobi, video, cspd, s2d2, psd, simsd)}
 """Name -> maker of a valid trace."""
+
+
+def several_rows() -> Trace:
+    """Two drafts of the same positions verified in one call, and a repair of a final token."""
+    steps = (
+        step("0:5=accepted 1:6=rejected 0:7=discarded 1:8=kept", mode="verify", rows=2, row=(0, 0, 1, 1)),
+        step("0:9=edited 1:8=unmasked", mode="edit"),
+    )
+    return make("elsewhere", Canvas(kind="image", shape=(1, 2)), steps)

@@ -9,11 +9,15 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
+from draftscope.engines.methods import METHODS
 from draftscope.engines.models.diffusion_lm import DiffusionLM, Traits
+from draftscope.engines.runtime.driver import Job
+from draftscope.engines.settings import make_config
 from draftscope.traces.schema import ModelCard
 
 PAD, END, MASK = 0, 1, 2
 LETTERS = "\nabcdefgh"
+PROMPT = "abcde"
 
 
 class TinyLM(DiffusionLM):
@@ -64,3 +68,12 @@ def _tokenizer() -> Tokenizer:
     tokenizer.pre_tokenizer = splitter
     tokenizer.decoder = decoders.Fuse()
     return tokenizer
+
+
+def job(
+    method: str = "blockwise", kind: str = "aligned", prompt: str = PROMPT, model: Any = None, **values: object
+) -> Job:
+    """A run of a tiny model and a tiny drafter on blocks of four tokens; `values` are settings, and the seed."""
+    seed, small = int(str(values.pop("seed", 0))), tiny_diffusion_lm(kind, seed=7, layers=1)
+    config = make_config(METHODS[method].config, {"block": "4", "length": 16, **values})
+    return Job(METHODS[method], model or tiny_diffusion_lm(kind), prompt, config, seed, drafter=small)

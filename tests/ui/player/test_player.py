@@ -18,7 +18,7 @@ from draftscope.traces.files import ROOT
 from draftscope.traces.io import dumps, read
 from draftscope.traces.labels import labels, method_name
 from draftscope.traces.replay import PENDING, state_after
-from draftscope.traces.schema import Canvas, Fate, Frame, Legend, Trace
+from draftscope.traces.schema import Fate, Frame, Legend, Trace
 from draftscope.visualizers.picture import data_url
 
 TRACES = ROOT / "assets" / "traces"
@@ -31,15 +31,6 @@ def cell_colors(canvas: Locator, position: int, columns: int = 12) -> set[tuple[
     row, column = divmod(position, columns)
     box = (int(column * side) + 3, int(row * side) + 3, int((column + 1) * side) - 3, int((row + 1) * side) - 3)
     return {color for _, color in image.crop(box).getcolors(100_000)}
-
-
-def several_rows() -> Trace:
-    """Two drafts of the same positions verified in one call, and a repair of a final token."""
-    steps = (
-        handmade.step("0:5=accepted 1:6=rejected 0:7=discarded 1:8=kept", mode="verify", rows=2, row=(0, 0, 1, 1)),
-        handmade.step("0:9=edited 1:8=unmasked", mode="edit"),
-    )
-    return handmade.make("elsewhere", Canvas(kind="image", shape=(1, 2)), steps)
 
 
 def test_a_frame_is_drawn_once_however_often_play_was_pressed(page: Page) -> None:
@@ -79,7 +70,7 @@ def test_the_picture_shows_tiles_and_marks_drafts(page: Page) -> None:
 def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
     colors = {1: (1, 200, 3), 2: (4, 5, 200)}
     frames = tuple(Frame(step=step, image=data_url(Image.new("RGB", (2, 2), color))) for step, color in colors.items())
-    show(page, replace(several_rows(), legend=Legend(frames=frames)))
+    show(page, replace(handmade.several_rows(), legend=Legend(frames=frames)))
     for step, color in colors.items():
         go(page, step)
         assert color in cell_colors(page.locator(".ds-picture canvas"), 0, columns=2)

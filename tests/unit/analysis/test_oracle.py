@@ -48,6 +48,30 @@ def choices(*steps: Step, **config: object) -> tuple[str, str, tuple[OracleChoic
     return best.setting, best.unit, best.choices
 
 
+def test_rejected_and_dropped_drafts_need_not_have_been_made() -> None:
+    steps = (
+        step("0:1=drafted 1:2=drafted 2:3=drafted", role="draft"),
+        step("0:1=accepted 1:9=resampled 2:3=discarded", draft=(1, 2, 3)),
+        step("2:4=accepted 3:5=accepted 4:6=bonus", draft=(4, 5, None)),
+        step("5:7=sampled"),
+    )
+    assert choices(*steps) == ("draft length", "drafts", (OracleChoice(1, 3, 1), OracleChoice(2, 2, 2)))
+
+
+def test_a_window_reaches_as_far_as_the_last_draft_that_stays() -> None:
+    steps = (
+        step("0:1=resampled 1:2=kept 2:3=changed 3:4=kept 4:5=changed 5:6=drafted", draft=(9, 2, 8, 4, 8, None)),
+        step("1:2=accepted 2:3=accepted 3:7=resampled 4:5=kept 5:6=kept", draft=(2, 3, 4, 5, 6)),
+        step("4:5=accepted 5:8=resampled", draft=(5, 6)),
+    )
+    # 3:4 stays for a pass, but is rejected then; 4:5 is new after the first pass and stays from there on.
+    assert choices(*steps) == (
+        "window",
+        "drafts",
+        (OracleChoice(0, 5, 2), OracleChoice(1, 5, 4), OracleChoice(2, 2, 1)),
+    )
+
+
 def test_the_lowest_threshold_that_is_right_makes_later_passes_needless() -> None:
     def confident(words: str, *sure: float) -> Step:
         return step(words, mode="draft", numbers={"confidence": sure})

@@ -17,7 +17,7 @@ from draftscope.engines.settings import settings
 from draftscope.traces.files import ROOT
 from draftscope.traces.io import dumps, read
 from draftscope.traces.replay import canvas_states
-from draftscope.traces.schema import Canvas, Trace
+from draftscope.traces.schema import Trace
 from draftscope.traces.stats import count_verdicts
 from draftscope.traces.words import words
 from draftscope.visualizers import FIGURES, SWEEP_FIGURES, player
@@ -87,15 +87,6 @@ REPLAYED = """({ Replay }, { data, trace }) => {
 }"""
 
 
-def several_rows() -> Trace:
-    """Two drafts of the same positions verified in one call, and a repair of a final token."""
-    steps = (
-        handmade.step("0:5=accepted 1:6=rejected 0:7=discarded 1:8=kept", mode="verify", rows=2, row=(0, 0, 1, 1)),
-        handmade.step("0:9=edited 1:8=unmasked", mode="edit"),
-    )
-    return handmade.make("elsewhere", Canvas(kind="image", shape=(1, 2)), steps)
-
-
 def shipped(name: str) -> Trace:
     return read(ROOT / "assets" / "traces" / f"{name}.json.gz")
 
@@ -104,7 +95,7 @@ def shipped(name: str) -> Trace:
     "make",
     [
         lambda: jacobi(7, 9, 5, seed=3),
-        several_rows,
+        handmade.several_rows,
         *(lambda name=name: shipped(name) for name in ("speculative-smollm2", "text-psd", "cspd-patch", "text-s2d2")),
     ],
     ids=["raster", "rows", "speculative", "psd", "vectors", "s2d2"],

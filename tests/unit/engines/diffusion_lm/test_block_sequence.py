@@ -7,28 +7,17 @@ from typing import Any
 import pytest
 import torch
 from support.passes import WholeTexts, passes
-from support.tiny_diffusion_lm import END, MASK, TinyLM, tiny_diffusion_lm
+from support.tiny_diffusion_lm import END, MASK, TinyLM, job, tiny_diffusion_lm
 
 from draftscope.engines.diffusion_lm import masks, unmasking
 from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, TextTask
-from draftscope.engines.methods import METHODS
-from draftscope.engines.runtime.driver import Job, open_session, run_batch, sample_tokens
-from draftscope.engines.settings import make_config
+from draftscope.engines.runtime.driver import open_session, run_batch, sample_tokens
 from draftscope.engines.testing.conformance import finish
 from draftscope.traces import dumps, loads
 from draftscope.traces.schema import Canvas, Fate
 
-PROMPT = "abcde"
 KINDS = ["aligned", "shift", "full"]
 REFUSED = {"s2d2": ("full",), "simsd": ("full", "shift")}
-
-
-def job(
-    method: str = "blockwise", kind: str = "aligned", prompt: str = PROMPT, model: Any = None, **values: object
-) -> Job:
-    seed, small = int(str(values.pop("seed", 0))), tiny_diffusion_lm(kind, seed=7, layers=1)
-    config = make_config(METHODS[method].config, {"block": "4", "length": 16, **values})
-    return Job(METHODS[method], model or tiny_diffusion_lm(kind), prompt, config, seed, drafter=small)
 
 
 def test_runs_begin_with_what_may_not_be_seen() -> None:

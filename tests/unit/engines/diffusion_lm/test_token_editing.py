@@ -4,25 +4,13 @@ from typing import Any
 
 import pytest
 import torch
-from support.tiny_diffusion_lm import END, MASK, tiny_diffusion_lm
+from support.tiny_diffusion_lm import END, MASK, job
 
 from draftscope.engines.diffusion_lm import unmasking
-from draftscope.engines.methods import METHODS
 from draftscope.engines.runtime.driver import Job
-from draftscope.engines.settings import make_config
 from draftscope.engines.testing.conformance import finish
 from draftscope.traces import dumps, loads
 from draftscope.traces.schema import Fate
-
-PROMPT = "abcde"
-
-
-def job(
-    method: str = "blockwise", kind: str = "aligned", prompt: str = PROMPT, model: Any = None, **values: object
-) -> Job:
-    seed, small = int(str(values.pop("seed", 0))), tiny_diffusion_lm(kind, seed=7, layers=1)
-    config = make_config(METHODS[method].config, {"block": "4", "length": 16, **values})
-    return Job(METHODS[method], model or tiny_diffusion_lm(kind), prompt, config, seed, drafter=small)
 
 
 def edited_job(method: str = "editing", **values: Any) -> Job:
