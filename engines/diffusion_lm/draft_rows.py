@@ -58,7 +58,7 @@ class BestRow:
     position: Int[Tensor, " m"]
     """Counted from the prompt's beginning."""
     filled: Bool[Tensor, " m"]
-    """Where the row holds a draft."""
+    """Positions that the row fills with drafts."""
     token: Int[Tensor, " m"]
     """Its drafts, and the most likely tokens elsewhere."""
     max_prob: Float[Tensor, " m"]
