@@ -164,15 +164,17 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 # A line for every package, so that nobody waits in front of a silent screen.
-INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off $(1) $(2)
+PIP = $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off $(1) $(2)
+INSTALL = $(PIP)
 ifneq ($(UV),)
-INSTALL = $(UV) pip install --python $(BIN)/python $(1) $(2) || $(BIN)/python -m pip install --disable-pip-version-check $(1) $(2)
+INSTALL = $(UV) pip install --python $(BIN)/python $(1) $(2) || $(PIP)
 endif
 
-# Everything but torch by its hash; torch, whose wheel depends on the machine, by its version, at the same time with -j2.
+# Everything but torch by its hash; torch, whose wheel depends on the machine, by its version, at the same time with -j2,
+# and by pip, which looks where the machine's pip.conf says.
 $(VENV)/.torch: requirements.txt | $(BIN)/python
 	@echo "Installing torch, the largest package."
-	@$(call INSTALL,--no-deps,"$$(grep '^torch==' requirements.txt)")
+	@$(call PIP,--no-deps,"$$(grep '^torch==' requirements.txt)")
 	@touch $@
 
 $(VENV)/.locked: locks/app.txt | $(BIN)/python
