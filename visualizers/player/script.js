@@ -82,12 +82,17 @@ export class Script {
   passes;
   /** @type {boolean} */
   read;
+  /** @type {boolean} */
+  breaks;
   /** @type {string[]} */
   following;
 
-  /** `ruler` gives the width of a text; `size` gives where lines start and end, at `left` and `right`, and how many `lines` fit. */
-  constructor(replay, ruler, size) {
-    Object.assign(this, { replay, ruler, size, end: replay.endIn(replay.latest), words: [], standing: new Map(), passes: [], read: false });
+  /**
+   * `ruler` gives the width of a text; `size` gives where lines start and end, at `left` and `right`, and how many `lines` fit.
+   * `breaks` is whether the text beside it has its line breaks; a text whose positions are fixed decides for itself.
+   */
+  constructor(replay, ruler, size, breaks = true) {
+    Object.assign(this, { replay, ruler, size, breaks, end: replay.endIn(replay.latest), words: [], standing: new Map(), passes: [], read: false });
     this.isText = replay.grid.kind === "text";
     this.pace = Math.min(1, USUAL_PASSES / replay.length);
     this.cursor = { x: size.left, line: 0 };
@@ -148,7 +153,7 @@ export class Script {
 
   /** Whether every line of the text is in sight at any time, and ends where the text has it end. */
   get fits() {
-    return this.breaks !== false && this.passes.every(({ top }) => top === 0);
+    return this.breaks && this.passes.every(({ top }) => top === 0);
   }
 
   /** A word as it is written, with its width; an open place for null. */
@@ -195,7 +200,7 @@ export class Script {
 
   put(token, position, before, more) {
     const written = this.writtenAt(token, position);
-    const place = this.slots ? this.slots[position] : this.flow(written, before, true, this.restWidth(position));
+    const place = this.slots ? this.slots[position] : this.flow(written, before, this.breaks, this.restWidth(position));
     const { text, sign } = written;
     const width = written.width * (more.instead ? BOLD_WIDTH : 1);
     this.words.push({ token, position, text, sign, ...place, width, side: directionOf(text), before, solid: null, gone: null, verdict: null, ...more });

@@ -151,7 +151,8 @@ export class Stage {
       const line = Math.round(size * LANE_LETTERS.line);
       const lines = Math.max(1, Math.floor(room / line));
       this.size = { ...shape, ...grown, large, width, height, size, line, lines, lanes, head, edge, left: edge, right: width - edge, aside: edge, top: head, base: height - below, ceiling: lanes[1].top };
-      [this.script, this.otherScript] = [this.replay, this.other.replay].map((replay) => new Script(replay, this.ruler(size), this.size));
+      this.script = new Script(this.replay, this.ruler(size), this.size);
+      this.otherScript = new Script(this.other.replay, this.ruler(size), this.size, this.script.breaks);
       if (this.script.fits && this.otherScript.fits) break;
     }
   }

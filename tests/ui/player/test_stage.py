@@ -166,6 +166,19 @@ def test_a_finished_text_closes_up_fills_the_stage_and_is_read_out_as_it_is(page
     assert fits and letters >= smallest[names[0]]
 
 
+def test_both_texts_have_their_line_breaks_or_neither(page: Page) -> None:
+    opened(page, recorded("tally-ordinary"), recorded("tally-s2d2"))
+    breaks = """live => {
+      player.stage.lane.live = live; // letters of a run that was seen live stay as large as they were
+      player.stage.fit();
+      return [player.stage.script.breaks, player.stage.otherScript.breaks];
+    }"""
+    assert page.evaluate(breaks, True) == [False, False]
+    page.set_viewport_size({"width": 1280, "height": 2000})
+    settle(page)
+    assert page.evaluate(breaks, False) == [True, True]
+
+
 def test_drafts_arrive_translucent_and_turn_solid_under_the_bar(page: Page) -> None:
     trace = read(SPECULATIVE)
     opened(page, read(ORDINARY), trace)
