@@ -82,10 +82,17 @@ def evidence(source: str, counts: Sequence[DraftCounts], drafts: int = 0) -> Acc
 
 
 def rate_of(counts: Sequence[DraftCounts], kind: str = "") -> AcceptanceRate | None:
-    """Return the rate over all drafts of some prompts; None if none was verified.
+    """Return the rate over all drafts of some prompts.
 
     Drafts of a prompt depend on each other, so the interval comes from how far prompts are apart; it is never narrower
     than that of as many independent drafts, which alone serves for a single prompt.
+
+    Args:
+        counts: Counts of each prompt.
+        kind: Kind of these prompts, for the label; empty for all kinds.
+
+    Returns:
+        The rate with its 95 % interval; None if no draft was verified.
     """
     used = [one for one in counts if (one.passes if one.judged is None else one.judged) > 0]
     if not used:

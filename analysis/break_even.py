@@ -68,7 +68,15 @@ class BreakEven(NamedTuple):
 
 
 def break_even_analysis(run: Trace, ordinary: Trace) -> BreakEven | None:
-    """Return the break-even analysis of a run and its baseline; None if either was stopped or not timed."""
+    """Return the break-even analysis of a run and its baseline.
+
+    Args:
+        run: A run with drafts.
+        ordinary: Ordinary decoding by the same model, on the same machine.
+
+    Returns:
+        Costs and yields in passes of the baseline; None if either was stopped or not timed.
+    """
     target = [step for step in run.steps if step.call.role != "draft"]
     drafting = [step for step in run.steps if step.call.role == "draft"]
     accelerated, baseline_summary = run.summary, ordinary.summary
@@ -100,12 +108,25 @@ def break_even_analysis(run: Trace, ordinary: Trace) -> BreakEven | None:
 
 
 def tokens_of(acceptance: float, drafts: float) -> float:
-    """Tokens that a pass with g drafts yields on average (arXiv 2211.17192, equation 1)."""
+    """Return the tokens that a pass yields on average (arXiv 2211.17192, equation 1).
+
+    Args:
+        acceptance: Acceptance rate, from 0 to 1, the same for every draft.
+        drafts: Drafts of a pass (gamma).
+    """
     return drafts + 1.0 if acceptance == 1 else (1 - acceptance ** (drafts + 1)) / (1 - acceptance)
 
 
 def acceptance_for(tokens: float, drafts: float) -> float | None:
-    """Return the acceptance rate at which a pass yields `tokens` tokens; None if even full acceptance yields fewer."""
+    """Return the acceptance rate at which a pass yields some tokens on average: the inverse of `tokens_of`.
+
+    Args:
+        tokens: Tokens to yield, the target's own included.
+        drafts: Drafts of a pass (gamma).
+
+    Returns:
+        A rate from 0 to 1; None if even full acceptance yields fewer.
+    """
     if tokens > drafts + 1:
         return None
     low, high = 0.0, 1.0

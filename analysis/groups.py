@@ -134,15 +134,18 @@ SPEEDS: Final[Mapping[str, Speed]] = {speed.name: speed for speed in _SPEEDS}
 """Name -> speed. Speed-ups are ratios of rates, so that longer answers do not count as slowness."""
 
 
-def gathered(rows: Sequence[ResultRow], *, judged: bool = True) -> tuple[Group, ...]:
+def gathered(rows: Sequence[ResultRow], *, scored: bool = True) -> tuple[Group, ...]:
     """Group rows by method, model, label and config, in order of appearance.
 
+    Args:
+        rows: Rows of results.
+        scored: Whether each row needs a score, `correct`.
+
     Raises:
-        SweepError: If there are too many groups for any figure, or, with `judged`, rows without a verdict on their
-            answer.
+        SweepError: If there are too many groups for any figure, or a required score is missing.
     """
-    if judged and (unjudged := sum(row.correct is None for row in rows)):
-        problem = f"rows: `correct` is null in {unjudged} of {len(rows)}, so there is no accuracy"
+    if scored and (unscored := sum(row.correct is None for row in rows)):
+        problem = f"rows: `correct` is null in {unscored} of {len(rows)}, so there is no accuracy"
         raise SweepError(f"{problem}; give runs on problems with known answers")
     groups: dict[tuple[str, str, str, str], list[ResultRow]] = {}
     for row in rows:
@@ -161,10 +164,14 @@ def canonical(config: Mapping[str, object]) -> str:
 
 
 def baseline_of(groups: Sequence[Group], name: str) -> Group:
-    """Return the only group with this label, or of this method.
+    """Return the group to compare with.
+
+    Args:
+        groups: All groups.
+        name: Its label, or its method if no label fits.
 
     Raises:
-        SweepError: When the name fits no group, or several.
+        SweepError: If the name fits no group, or several.
     """
     fits = [group for group in groups if group.label == name] or [group for group in groups if group.method == name]
     if len(fits) == 1:
@@ -175,7 +182,15 @@ def baseline_of(groups: Sequence[Group], name: str) -> Group:
 
 
 def speeds(groups: Sequence[Group], speed: str, baseline: str | None = None) -> tuple[float | None, ...]:
-    """Return the speed of every group; None if its rows do not report it.
+    """Return the speed of every group.
+
+    Args:
+        groups: The groups.
+        speed: A name of `SPEEDS`.
+        baseline: Label or method of the group to compare with; speed-ups need it.
+
+    Returns:
+        A number per group; None if its rows do not report it.
 
     Raises:
         SweepError: If the speed is unknown, or a speed-up has no valid baseline.
@@ -224,7 +239,7 @@ def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[s
 def varied(rows: Sequence[ResultRow]) -> tuple[str, ...]:
     """Return the settings with several values within one method, in order of appearance."""
     values: dict[str, dict[str, set[str]]] = {}
-    for group in gathered(rows, judged=False):
+    for group in gathered(rows, scored=False):
         for name, value in group.config.items():
             values.setdefault(name, {}).setdefault(group.method, set()).add(canonical({"": value}))
     return tuple(name for name, methods in values.items() if any(len(seen) > 1 for seen in methods.values()))

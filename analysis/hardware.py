@@ -271,7 +271,15 @@ class Prediction:
 
 
 def pass_cost(device: Device, size: NetworkSize, engine: Engine, work: PassWork, gpus: int = 1) -> PassCost:
-    """Return the cost of one forward pass of a network whose layers are shared by some GPUs."""
+    """Return the cost of one forward pass of a network.
+
+    Args:
+        device: Device whose memory and arithmetic are used.
+        size: The network.
+        engine: What the engine adds, and how much of the device it uses.
+        work: Tokens and rows of the pass, with their context.
+        gpus: Devices that share every layer.
+    """
     keys = work.context + work.query_tokens / work.rows / 2  # a query sees half of its own row's queries on average
     attended = 4 * size.width * size.seen(keys) * engine.attention
     flops = work.query_tokens * (2 * size.parameters + attended) + work.noisy_tokens * 2 * size.head
@@ -302,13 +310,26 @@ def _communication(device: Device, size: NetworkSize, engine: Engine, tokens: fl
 
 
 def draft_cost(device: Device, size: NetworkSize, engine: Engine, work: PassWork, gpus: int = 1) -> PassCost:
-    """Return the cost of a pass of a drafter, which runs on one of the GPUs if that is faster than on all."""
+    """Return the cost of a pass of a drafter, which runs on one of the GPUs if that is faster than on all.
+
+    Args:
+        device: Device whose memory and arithmetic are used.
+        size: The drafter.
+        engine: What the engine adds, and how much of the device it uses.
+        work: Tokens and rows of the pass, with their context.
+        gpus: Devices that share every layer of the target.
+    """
     costs = [pass_cost(device, size, engine, work, count) for count in {1, gpus}]
     return min(costs, key=lambda cost: cost.seconds)
 
 
 def pass_works(steps: Iterable[Step], batch: int = 1, config: Mapping[str, Any] | None = None) -> Iterator[PassWork]:
-    """Yield the work of every step's pass, for `batch` identical sequences.
+    """Yield the work of every step's pass.
+
+    Args:
+        steps: Steps from the beginning of a run.
+        batch: Identical sequences that are decoded together.
+        config: Settings of the run, for the denoising steps of vectors.
 
     Raises:
         HardwareError: If a step has no query tokens.
@@ -355,9 +376,13 @@ def guided_rows(config: Mapping[str, Any]) -> int:
 
 
 def predict(trace: Trace, machine: Machine) -> Prediction:
-    """Compute the passes of a trace on other hardware, with networks of another size. The prompt is left out.
+    """Compute the passes of a trace on other hardware, with networks of another size.
 
-    The trace specifies which passes there were; its own model's size and times play no role.
+    The trace specifies which passes there were; its own model's size and times play no role. The prompt is left out.
+
+    Args:
+        trace: A run with its steps.
+        machine: Device, engine, sizes of target and drafter, and batch.
 
     Raises:
         HardwareError: If there are no passes, a pass has no query tokens, a drafter is missing, or the device has too
@@ -411,7 +436,19 @@ def _without(trace: Trace, target: NetworkSize, steps: int) -> str:
 def check_memory(
     device: Device, target: NetworkSize, draft: NetworkSize | None, tokens: int, rows: int = 1, gpus: int = 1
 ) -> None:
-    """Raise HardwareError if weights and the KV caches of some rows of `tokens` tokens do not fit into the GPUs."""
+    """Check that weights and KV caches fit into the GPUs.
+
+    Args:
+        device: Device, all GPUs being the same.
+        target: The network of the target.
+        draft: The network of the drafter, if there is one.
+        tokens: Tokens of each row in the cache.
+        rows: Rows over all sequences.
+        gpus: Devices that share every layer.
+
+    Raises:
+        HardwareError: If they do not fit, or the GPUs cannot be combined.
+    """
     if not 1 <= gpus <= MAX_GPUS:
         raise HardwareError(f"gpus: {gpus} is not allowed; use 1 to {MAX_GPUS}.")
     if gpus > 1 and not device.link:
@@ -433,7 +470,13 @@ def check_memory(
 
 
 def quantised(size: NetworkSize, weight_bits: float, cache_bits: float) -> NetworkSize:
-    """Return a network with weights of `weight_bits` and a KV cache of `cache_bits`; it still computes in 16 bits."""
+    """Return a network with fewer bits; it still computes in 16.
+
+    Args:
+        size: The network.
+        weight_bits: Bits of a weight.
+        cache_bits: Bits of a number in the KV cache.
+    """
     name = size.name if weight_bits == 16 else f"{size.name} in {weight_bits:g} bits"
     return replace(size, name=name, bytes_per_number=weight_bits / 8, cache_bytes_per_number=cache_bits / 8)
 

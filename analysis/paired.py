@@ -80,14 +80,31 @@ def pairs_of(first: Sequence[Trace], second: Sequence[Trace]) -> dict[Key, tuple
 
 
 def paired_difference(first: Sequence[Trace], second: Sequence[Trace], of: Number) -> Paired | None:
-    """Return the mean of `of(second) - of(first)` over pairs of runs with its interval; None without pairs."""
+    """Return the mean of `of(second) - of(first)` over pairs of runs with its interval.
+
+    Args:
+        first: Runs of one arm.
+        second: Runs of another; runs pair by prompt and seed.
+        of: A number of a run; pairs where it is None are left out.
+
+    Returns:
+        Mean and 95 % interval over prompts or, with one prompt, over seeds; None without pairs.
+    """
     return _paired(first, second, of, lambda a, b: b - a, 0.0)
 
 
 def paired_ratio(first: Sequence[Trace], second: Sequence[Trace], of: Number) -> Paired | None:
-    """Return the geometric mean of `of(first) / of(second)` over pairs with its interval; None without pairs.
+    """Return the geometric mean of `of(first) / of(second)` over pairs with its interval.
 
     For a cost, such as seconds per token, it is how many times the second is as fast.
+
+    Args:
+        first: Runs of one arm.
+        second: Runs of another; runs pair by prompt and seed.
+        of: A number of a run; pairs where it is None or not positive are left out.
+
+    Returns:
+        Mean and 95 % interval over prompts or, with one prompt, over seeds; None without pairs.
     """
     found = _paired(first, second, of, lambda a, b: log(a / b) if a > 0 and b > 0 else None, 0.0)
     if found is None:
@@ -121,7 +138,15 @@ def _paired(
 
 
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float | None, float | None]:
-    """Return the mean of values and the ends of its interval; None for the ends of a single value."""
+    """Return the mean of values and its interval by Student's distribution.
+
+    Args:
+        values: Independent values, at least one.
+        level: Coverage of the interval.
+
+    Returns:
+        Mean, lower end and upper end; None for the ends of a single value.
+    """
     mean = fmean(values)
     if len(values) < 2:
         return mean, None, None

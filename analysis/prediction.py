@@ -102,9 +102,16 @@ def forecasts(steps: Sequence[Step]) -> tuple[Forecast, ...]:
 
 
 def rank_sequences(steps: Sequence[Step], max_length: int) -> list[tuple[int, ...]]:
-    """For every forecast the ranks, from 1, of the next positions to become final, in that order.
+    """Return, for every forecast, the ranks of the next positions to become final, in that order.
 
-    A sequence ends before the first whose token is another than foreseen, and after `most`.
+    A sequence ends before the first position whose token is another than predicted.
+
+    Args:
+        steps: Steps of a run.
+        max_length: Longest sequence.
+
+    Returns:
+        Ranks from 1, a sequence per forecast.
     """
     sequences = []
     for forecast in forecasts(steps):
@@ -115,9 +122,12 @@ def rank_sequences(steps: Sequence[Step], max_length: int) -> list[tuple[int, ..
 
 
 def foresight(runs: Iterable[Sequence[Step]], sizes: Sequence[int], horizons: Sequence[int]) -> tuple[Foresight, ...]:
-    """Precision and coverage by candidates and horizon: means over the passes of a run, then over runs.
+    """Return precision and coverage of forecasts: means over the passes of a run, then over runs.
 
-    Passes with fewer than `size` candidates left are skipped, and those whose block ends before the horizon.
+    Args:
+        runs: Steps of each run.
+        sizes: Numbers of candidates; passes with fewer left are skipped.
+        horizons: Numbers of passes to look ahead; passes whose block ends before are skipped.
     """
     records = [forecasts(steps) for steps in runs]
     rows = []
@@ -133,10 +143,14 @@ def foresight(runs: Iterable[Sequence[Step]], sizes: Sequence[int], horizons: Se
 
 
 def contributions(runs: Iterable[Sequence[Step]], bins: int = 20) -> tuple[Contribution, ...]:
-    """Tokens of every mechanism along the passes over a block, for an early, a middle and a late block of each run.
+    """Return the tokens of every mechanism along the passes over an early, a middle and a late block of each run.
 
     Blocks count in per cent of the positions that were open when their decoding began. Pass i of n spans the progress
     from i / n to (i + 1) / n, so that the bins add up to the block however few passes it took.
+
+    Args:
+        runs: Steps of each run.
+        bins: Intervals of progress.
     """
     tokens: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     for steps in runs:

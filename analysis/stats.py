@@ -99,11 +99,15 @@ def progress_curve(steps: Sequence[Step]) -> Race:
 
 
 def token_difference(steps: Sequence[Step], distance: int = 1) -> tuple[Difference, ...]:
-    """How many drafts changed between windows `distance` iterations apart (SCD Fig. 2; Fig. 6 for 2, 3 ...).
+    """Count how many drafts changed between windows (SCD Fig. 2; Fig. 6 for 2, 3 ... iterations).
 
     A window is what a step leaves pending of the positions it speaks of. A position counts when both windows hold it
     and its earlier draft came from the model, not from an initial draft (measure `initial`). Iterations with nothing
     to compare are left out.
+
+    Args:
+        steps: Steps from the beginning of a run.
+        distance: Iterations between the windows.
     """
     windows = _windows(steps)
     differences = []

@@ -85,7 +85,7 @@ def _of_rows(data: bytes, document: Mapping[str, Any]) -> list[AcceptanceEvidenc
     categories = document.get("categories")
     kinds = categories if isinstance(categories, Mapping) else {}
     found = []
-    for group in gathered(read_results(data).rows, judged=False):
+    for group in gathered(read_results(data).rows, scored=False):
         counts = [
             DraftCounts(
                 accepted=sum(row.accepted_by_place), judged=sum(row.judged_by_place), passes=row.verifications,

@@ -187,7 +187,7 @@ def opened_tradeoffs(data: bytes) -> tuple[Tradeoff, ...]:
     Raises:
         SweepError: If the file is invalid or compares nothing.
     """
-    found = tuple(_compared(gathered(read_results(data).rows, judged=False), "an opened file"))
+    found = tuple(_compared(gathered(read_results(data).rows, scored=False), "an opened file"))
     complete = tuple(one for one in found if one.height is not None)
     if found and not complete:
         raise SweepError(
@@ -261,7 +261,14 @@ KINDS: Final = {"picture": "pictures", "video": "videos", "text": "text", "conti
 
 
 def answer(among: Sequence[Tradeoff], kind: str, max_loss: float, batch: int) -> str:
-    """Return the recommendation for one kind of output: the fastest method within the loss, or that none pays."""
+    """Return the recommendation for one kind of output, in a sentence: the fastest method, or that none pays.
+
+    Args:
+        among: Measured or predicted methods under the user's conditions.
+        kind: Kind of output, a key of `KINDS`.
+        max_loss: Most that quality may fall, in percentage points.
+        batch: Sequences decoded together, for the message.
+    """
     name = KINDS.get(kind, kind)
     those = [one for one in among if one.kind == kind]
     if not those:

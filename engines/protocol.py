@@ -73,7 +73,12 @@ class ForwardRequest(Protocol):
         """Purpose of the pass, as recorded in the trace."""
 
     def count_tokens(self, rows: int, prefix: int) -> tuple[int, int]:
-        """Rows evaluated, and tokens fed over all of them, for a sequence of `rows` rows and `prefix` prompt tokens."""
+        """Return the rows evaluated, and the tokens fed over all of them.
+
+        Args:
+            rows: Rows of the sequence, 2 with guidance.
+            prefix: Tokens of the prompt, which the first pass feeds.
+        """
 
     def recorded_mask(self) -> Mask | None:
         """The attention mask, where there is something to see."""
@@ -252,7 +257,12 @@ class Model(Renderer, Protocol):
         """
 
     def open_session(self, tasks: Sequence[Any], guided: bool) -> Session:
-        """Open a session, one sequence per task."""
+        """Open a session, one sequence per task.
+
+        Args:
+            tasks: Tasks of `make_task`.
+            guided: Whether every sequence has an unconditional row, too.
+        """
 
 
 @runtime_checkable
@@ -272,7 +282,15 @@ class ReadsTarget(Protocol):
     """A drafter that reads the ids of its target, and may have another vocabulary."""
 
     def drafting_for(self, target: Model, tasks: Sequence[Task]) -> Model:
-        """Return the same model as a drafter for a target; raises ValueError where it cannot draft for it."""
+        """Return the same model as a drafter for a target.
+
+        Args:
+            target: The model whose distributions verify the drafts.
+            tasks: Tasks of the target.
+
+        Raises:
+            ValueError: If it cannot draft for this target.
+        """
 
 
 @runtime_checkable
@@ -290,7 +308,12 @@ class OpensDrafterSession(Protocol):
     """A drafter that reads what the session of its target computes, such as hidden states."""
 
     def open_drafter_session(self, session: Any, tasks: Sequence[Any]) -> Session:
-        """Open a session on top of the session of the target, one sequence per task."""
+        """Open a session on top of the session of the target, one sequence per task.
+
+        Args:
+            session: Session of the target, which keeps what its last pass computed.
+            tasks: Tasks of the drafter.
+        """
 
 
 @runtime_checkable

@@ -38,7 +38,16 @@ class SettingInfo:
 
 
 def check_count(name: str, value: object, minimum: int = 1) -> None:
-    """Raise ConfigError unless a value is a whole number from `minimum` on."""
+    """Check that a value is a whole number.
+
+    Args:
+        name: Name of the setting, for the message.
+        value: The value.
+        minimum: Least allowed number.
+
+    Raises:
+        ConfigError: If it is not, or below the minimum.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise ConfigError(f"{name}: {format_value(value)} is not allowed; use a whole number from {minimum}.")
 
@@ -210,7 +219,11 @@ def _hint(name: object) -> str:
 
 
 def make_config(config: type[C], values: Mapping[str, object]) -> C:
-    """A Config from names and values, text and old names of settings included.
+    """Return a Config from names and values.
+
+    Args:
+        config: Type of the Config.
+        values: Values, also as text, by present or old names of settings; what is missing keeps its default.
 
     Raises:
         ConfigError: For a name or value that is not allowed.

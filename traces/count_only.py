@@ -34,7 +34,11 @@ def summary_of(
 ) -> Summary:
     """Return the summary of steps.
 
-    By default a run is complete if its canvas is full, or a text is complete up to the first id of `ends`.
+    Args:
+        steps: Steps from the beginning of a run.
+        canvas: Its canvas.
+        ends: Ids that end a text.
+        complete: Whether the run is complete; None if it is where its canvas is full, or a text is full up to its end.
     """
     size = canvas_size(canvas)
     if complete is None:

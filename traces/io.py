@@ -125,10 +125,14 @@ def _with_current_names(trace: Trace) -> Trace:
 
 
 def write(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Check the trace and write it to `path`, whole or not at all: plain for .json, compressed for .json.gz.
+    """Check a trace and write it, whole or not at all.
+
+    Args:
+        trace: The trace.
+        path: File that ends in .json or, compressed, in .json.gz.
 
     Raises:
-        TraceError: If the trace is not sound or the ending is another.
+        TraceError: If the trace is not valid or the ending is another.
         OSError: If the file cannot be written.
     """
     path = Path(path)

@@ -53,7 +53,12 @@ def run_title(trace: Trace) -> str:
 
 
 def name_for(method: str, config: Mapping[str, object]) -> str:
-    """The name of a method under settings."""
+    """Return the name of a method under settings, for labels.
+
+    Args:
+        method: Name in the registry, such as "scd".
+        config: Settings by name; some of them make a method another one, such as ordinary decoding.
+    """
     return _rule(method, config)[1]
 
 

@@ -66,14 +66,27 @@ def canvas_states(trace: Trace) -> Iterator[CanvasState]:
 
 
 def state_after(trace: Trace, step: int) -> CanvasState:
-    """The canvas after the first `step` forward passes; raises ValueError if the trace has fewer."""
+    """Return the canvas after some forward passes.
+
+    Args:
+        trace: The run.
+        step: Number of passes, from 0.
+
+    Raises:
+        ValueError: If the trace has fewer steps.
+    """
     if not 0 <= step <= len(trace.steps):
         raise ValueError(f"step: {step} is not between 0 and {len(trace.steps)}, the number of steps of the trace")
     return replay_steps(islice(trace.steps, step), canvas_size(trace.canvas))
 
 
 def replay_steps(steps: Sequence[Step] | Iterator[Step], positions: int) -> CanvasState:
-    """The canvas of `positions` positions after all the given steps."""
+    """Return the canvas after steps.
+
+    Args:
+        steps: Steps from the beginning of a run.
+        positions: Number of positions of the canvas.
+    """
     replay = CanvasReplay(positions)
     for step in steps:
         replay.apply(step)

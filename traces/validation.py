@@ -40,7 +40,18 @@ def adapter(kind: type[Record], name: str, unknown: Literal["forbid", "ignore"])
 def record(
     kind: TypeAdapter[Record], part: object, path: str, problems: list[Problem], words: ErrorTexts
 ) -> Record | None:
-    """The part as a record; None, and what is wrong with it in `problems`, where it is not one."""
+    """Read a part of a document as a record.
+
+    Args:
+        kind: Checks of the record's type, from `adapter`.
+        part: Plain data.
+        path: Where the part is in the document, for messages.
+        problems: Receives what is wrong, if anything is.
+        words: Texts of messages.
+
+    Returns:
+        The record; None if something is wrong with it.
+    """
     # Strict types fit JSON text (a list is a tuple, a word a fate), so values are validated as JSON bytes.
     text = to_json(part, inf_nan_mode="constants")
     if count(text) > limits.PART_VALUES:

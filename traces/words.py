@@ -61,7 +61,15 @@ def word_after(before: Sequence[str | None], text: str) -> str:
 
 
 def canvas_texts(vocabulary: Mapping[int, str], tokens: Sequence[Token | None]) -> list[str | None]:
-    """Return the texts of the tokens of a canvas by the legend; None where no token is known."""
+    """Return the texts of the tokens of a canvas.
+
+    Args:
+        vocabulary: Id -> text, as the legend has it.
+        tokens: Tokens by position.
+
+    Returns:
+        A text per position, "#ID" for ids that the legend lacks; None where no token is known.
+    """
     known = (token if isinstance(token, int) else None for token in tokens)
     return [None if token is None else vocabulary.get(token, f"#{token}") for token in known]
 

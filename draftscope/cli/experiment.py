@@ -201,7 +201,7 @@ def _summarize(experiment: "Experiment", store: "JsonlStore", summary: TextIO) -
     from draftscope.analysis.groups import gathered
 
     labels = {arm.label for arm in experiment.arms}
-    for group in gathered([row for row in store.rows.values() if row.label in labels], judged=False):
+    for group in gathered([row for row in store.rows.values() if row.label in labels], scored=False):
         error = f" ± {100 * group.accuracy_error:.1f}" if group.accuracy_error is not None else ""
         correct = f"{100 * group.accuracy:.1f}{error} % right on {group.problems} problems, "
         speed = group.total("tokens") / group.total("forwards")

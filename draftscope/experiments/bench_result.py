@@ -50,7 +50,7 @@ class BenchResult:
         `speed` is its tokens per second over those of ordinary decoding, by prompt.
         """
         rows = [row for row in self.rows if category is None or self.categories.get(row.problem) == category]
-        groups = gathered(rows, judged=False)
+        groups = gathered(rows, scored=False)
         return [self._line(group, groups[0]) for group in groups]
 
     @property

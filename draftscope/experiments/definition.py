@@ -35,7 +35,11 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """A method with settings: a column of a grid, a curve of a figure, a row of a table."""
+    """A method with settings: a column of a grid, a curve of a figure, a row of a table.
+
+    Example:
+        >>> Arm(label="SCD, 16 drafts", method="scd", settings={"window": 16})
+    """
 
     label: str
     """Name in tables and figures; each arm has another."""
@@ -44,6 +48,7 @@ class Arm:
     settings: Mapping[str, Value] = field(default_factory=dict)
     """Settings by name; they overrule those of the preset."""
     preset: str = ""
+    """Named settings of the method; empty for its defaults."""
     model: Any = ""
     """Model id or object; empty for the model of the experiment."""
     draft: Any = None
@@ -61,7 +66,12 @@ class Arm:
 
     @classmethod
     def from_request(cls, label: str, request: RunRequest) -> "Arm":
-        """Return an arm with the method, settings, model, prompt, chat options and seed of a run."""
+        """Return an arm with the method, settings, model, prompt, chat options and seed of a run.
+
+        Args:
+            label: Name of the arm.
+            request: The run.
+        """
         return cls(
             label=label,
             method=request.method,
@@ -113,18 +123,29 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """Every arm runs on every prompt with every seed."""
+    """Every arm runs on every prompt with every seed: `run_experiment` runs it.
+
+    Example:
+        >>> arms = [Arm(label=f"{W} drafts", method="scd", settings={"window": W}) for W in (8, 16, 32)]
+        >>> experiment = Experiment(arms=tuple(arms), prompts=("an owl in the forest",), seeds=range(5))
+        >>> len(experiment.runs())
+        15
+    """
 
     arms: tuple[Arm, ...]
+    """At least one."""
     prompts: tuple[PromptLike, ...] | ProblemSet = ("",)
     """Prompts; ("",) for models without a prompt."""
     seeds: Sequence[int] = (0,)
+    """Whole numbers from 0 to 2147483647; at least one."""
     model: Any = ""
     """Model id or object of all arms that name none; empty for the default model of the method."""
     repeats: int = 0
     """Timed repetitions of each run, of which the median counts. With 0, times are those of the recorded passes."""
     title: str = ""
+    """Heading of its results."""
     question: str = ""
+    """Question that it answers, as a sentence."""
     figure: str = ""
     """Name of the figure that answers the question; empty for the table alone."""
     device: str | None = None
@@ -151,7 +172,7 @@ class Experiment:
         return METHODS[self.arms[0].method].family
 
     def with_settings(self, settings: Mapping[str, Value]) -> "Experiment":
-        """Return the experiment with settings for all arms; those that an arm sets itself stay."""
+        """Return the experiment with settings for all arms; those that an arm sets already stay."""
         arms = tuple(replace(arm, settings={**settings, **arm.settings}) for arm in self.arms)
         return replace(self, arms=arms)
 

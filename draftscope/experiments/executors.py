@@ -52,10 +52,14 @@ class Executor(Protocol):
         return None
 
     def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
-        """Run all; return early when `stop` returns True.
+        """Run all.
+
+        Args:
+            runs: Runs in execution order.
+            stop: Checked before every forward pass or, in other processes, after every run; True ends it early.
 
         Yields:
-            Outcomes as runs finish, and None as often as suits, so that progress can be reported.
+            Outcomes as runs finish, in any order, and None as often as suits, so that progress can be reported.
         """
 
 

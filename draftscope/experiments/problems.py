@@ -77,6 +77,10 @@ def is_correct(text: str, answer: str) -> bool:
 
     The scorer of reasoning-gym, which made the problems, takes the first number that it finds there; this rule is
     stricter, so that neither "-5", "5 or 6" nor "5/6" counts for 5.
+
+    Args:
+        text: Output of a model.
+        answer: The correct number.
     """
     number = extract_answer(text)
     return bool(_NUMBER.fullmatch(number)) and Decimal(number.replace(",", "")) == Decimal(answer)

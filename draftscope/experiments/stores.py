@@ -35,7 +35,15 @@ class ResultStore(Protocol):
         """Whether a run is done, so that it is skipped."""
 
     def check(self, runs: Sequence[PlannedRun], weights: Mapping[str, str]) -> None:
-        """Raise SweepError if what the store holds cannot be mixed with these runs and weights (model -> hash)."""
+        """Check that what the store holds can be mixed with new results.
+
+        Args:
+            runs: The runs of the experiment.
+            weights: Hash of the weights by model id.
+
+        Raises:
+            SweepError: If it cannot.
+        """
         return
 
     def open(self) -> None:

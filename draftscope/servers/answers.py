@@ -65,7 +65,15 @@ class Target:
     """Further fields of every request."""
 
     def body(self, prompt: str | Sequence[Mapping[str, Any]], length: int) -> dict[str, Any]:
-        """Return the JSON of a request for a text, or for the turns of a conversation."""
+        """Return the JSON of a request.
+
+        Args:
+            prompt: A text, or the turns of a conversation.
+            length: Most tokens to generate.
+
+        Raises:
+            ServerError: For a conversation on a route without chat.
+        """
         body: dict[str, Any] = {"model": self.model}
         if self.route == "chat":
             body["messages"] = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
@@ -90,7 +98,17 @@ def send_request(
     *,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Answer:
-    """Send a request and read its stream; raises ServerError."""
+    """Send a request and read its stream.
+
+    Args:
+        target: Server, route and further fields.
+        prompt: A text, or the turns of a conversation.
+        length: Most tokens to generate.
+        clock: Returns seconds.
+
+    Raises:
+        ServerError: If the server fails, streams nothing, or answers in an unknown form.
+    """
     path, parts, times, events = PATHS[target.route], [], [], []
     began = clock()
     for event in target.client.stream(path, target.body(prompt, length)):

@@ -14,7 +14,16 @@ _FINAL = torch.tensor([code for fate, code in FATE_CODES.items() if fate.final])
 def truncate_at_eos(
     task: Task, after: Int[Tensor, " E"], gain: Int[Tensor, ""]
 ) -> tuple[Int[Tensor, ""], Int[Tensor, ""]]:
-    """How many of the first `gain` tokens `after` a pass, up to the first that ends a text, and whether one does."""
+    """Cut the tokens of a pass after the first one that ends the text.
+
+    Args:
+        task: Task with the ids that end a text; without any nothing is cut.
+        after: Tokens after the pass.
+        gain: How many of them are final.
+
+    Returns:
+        How many are final up to the end, and 1 if the text ended, else 0.
+    """
     if not task.eos_token_ids:
         return gain, torch.zeros_like(gain)
     slot = torch.arange(len(after), device=after.device)

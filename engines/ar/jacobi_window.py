@@ -70,9 +70,18 @@ class Window:
     ) -> SubDecoder[tuple[int, bool]]:
         """Record the result of an iteration in columns [W].
 
-        Returns how many tokens are final, and whether the text ended.
-
         The host reads back which drafts were accepted, and for texts which tokens end it.
+
+        Args:
+            task: Task of the run.
+            position: Positions of the drafts and, unless the canvas ends there, of the one after them; E is W or W + 1.
+            after: Tokens at these positions after the iteration.
+            p: Distributions against which the drafts were verified.
+            verdict: Outcome of the verification.
+            numbers: Further measures of the drafts, by name.
+
+        Returns:
+            How many tokens are final, and whether the text ended.
         """
         W, E = len(self), position.shape[0]
         answer = yield Decision(

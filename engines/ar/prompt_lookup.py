@@ -21,8 +21,15 @@ LONGEST_MATCH: Final = 3
 def look_up(context: Sequence[int], copied_to: int, min_match: int) -> int:
     """Return where to copy drafts from: the index after an earlier occurrence of the text's last tokens.
 
-    The longest match of at least `min_match` tokens wins; of equally long ones the first at or after `copied_to`, where
-    the last copy ended, or else the last one. Without a match, the length of the text.
+    The longest match wins; of equally long ones the first at or after `copied_to`, or else the last one.
+
+    Args:
+        context: Token ids of prompt and text.
+        copied_to: Index where the last copy ended.
+        min_match: Tokens that have to match.
+
+    Returns:
+        An index of the context; its length if nothing matches.
 
     Example:
         >>> look_up([3, 1, 2, 0, 3, 1, 2], copied_to=7, min_match=1)  # continues after the earlier [3, 1, 2]

@@ -24,9 +24,11 @@ Chosen = Bool[Tensor, "*K m"]
 
 
 def deviation_text(reasons: Mapping[str, bool], together: bool = False) -> str:
-    """Return the deviation of settings whose results differ from block size 1, by reasons that may apply.
+    """Return how settings deviate from block size 1, in a sentence; empty if they do not.
 
-    Or nothing.
+    Args:
+        reasons: Reason -> whether it applies.
+        together: Whether one pass reveals several tokens, which is a reason of its own.
     """
     all_reasons = {"tokens filled in by one pass do not know of each other": together, **reasons}
     why = "; ".join(reason for reason, holds in all_reasons.items() if holds)
@@ -87,7 +89,13 @@ def fates(chosen: Bool[Tensor, " m"], rescued: Bool[Tensor, " m"]) -> Int[Tensor
 
 
 def dynamic(confidence: Confidence, threshold: float, min_count: int) -> Chosen:
-    """All above the threshold if they are at least as many as the schedule wants, else the schedule's (SDAR)."""
+    """Choose all above the threshold if they are at least as many as the schedule wants, else the schedule's (SDAR).
+
+    Args:
+        confidence: Confidence, -inf at positions that are not open.
+        threshold: Confidence above which a token is revealed.
+        min_count: Tokens that the schedule reveals in this step.
+    """
     passed = confidence > threshold
     return torch.where(passed.sum() >= min_count, passed, top_confident(confidence, min_count))
 

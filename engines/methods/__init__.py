@@ -113,7 +113,15 @@ def settings_for(method: Method) -> tuple[Setting, ...]:
 
 
 def baseline(family: Family, settings: Mapping[str, object]) -> tuple[Method, Any]:
-    """Ordinary decoding, the baseline of a family, under those of `settings` that it has: method and Config."""
+    """Return ordinary decoding, the baseline of a family.
+
+    Args:
+        family: Family of the method to compare with.
+        settings: Settings of that method; those that the baseline does not have are ignored.
+
+    Returns:
+        The method, and its Config.
+    """
     name, baseline_settings = _ORDINARY[family]
     shared = {setting.name for setting in settings_of(SHARED[family])}
     config = make_config(METHODS[name].config, {k: v for k, v in settings.items() if k in shared} | baseline_settings)

@@ -38,7 +38,11 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: ContinuousTask, config: Config, rng: RandomSource) -> Decoder:
-    """Denoise tokens given those before them; raises ConfigError for several per step of a causal model."""
+    """Denoise every token given those before it: ordinary decoding of vectors.
+
+    Raises:
+        ConfigError: For several tokens per step of a causal model.
+    """
     if config.tokens_per_step > 1 and not task.gaps:
         raise ConfigError(
             f"tokens_per_step: {config.tokens_per_step} tokens per step need a model that decodes in any order, such "

@@ -86,7 +86,11 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: ContinuousTask, config: Config, rng: RandomSource) -> Decoder:
-    """Decode with drafts of a small model; raises ConfigError for a mode that the model's head does not have."""
+    """Draft vectors with a small model, and verify the last denoising step of each in one pass of the target.
+
+    Raises:
+        ConfigError: For a mode that the heads of target or drafter do not have.
+    """
     if task.mixture and config.mode == "distance-only" and config.gamma:
         raise ConfigError(
             f"mode: {config.mode!r} measures drafts by one bell curve; this model mixes several, use exact."

@@ -55,7 +55,11 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: ContinuousTask, config: Config, rng: RandomSource) -> Decoder:
-    """Decode with drafts of a small model; raises ConfigError where a distance is not that of one Gaussian."""
+    """Draft vectors with a small model, and verify them as the released code does.
+
+    Raises:
+        ConfigError: If the distance that decides is not that of one Gaussian.
+    """
     check_steps(task, config)
     done = (canvas := whole_canvas(task, config, rng)).final_tokens
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds

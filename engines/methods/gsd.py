@@ -67,7 +67,11 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: Task, config: Config, rng: RandomSource) -> Decoder:
-    """Speculative Jacobi decoding with grouped verdicts; raises ConfigError for the same noise."""
+    """Decode by speculative Jacobi iterations whose verdicts are on groups of interchangeable tokens.
+
+    Raises:
+        ConfigError: For the same noise, with which groups have no meaning.
+    """
     if config.same_noise:
         raise ConfigError("same_noise: True is not possible, groups keep other tokens than the noise picks; use False.")
     done, positions = (
@@ -113,7 +117,18 @@ def group_probs(
     config: Config,
     embedding: Float[Tensor, "V D"] | None,
 ) -> tuple[Float[Tensor, " W"], Float[Tensor, " W"], Int[Tensor, " W"]]:
-    """Return the sums of p and of q over the group C of every draft, its interchangeable tokens, and the size of C."""
+    """Return the probabilities of the group C of every draft, which are its interchangeable tokens.
+
+    Args:
+        x: Drafts.
+        q: Distributions from which they were sampled.
+        p: Distributions of the target.
+        config: Settings: how far members may be apart in rank, in probability and, with an embedding, in distance.
+        embedding: Vectors of the codes; None to ignore distances.
+
+    Returns:
+        The sums of p and of q over C, and the size of C.
+    """
     V = p.shape[-1]
     order = p.argsort(dim=-1, stable=True)
     rank = order.argsort(dim=-1).gather(1, x[:, None])  # [W, 1]

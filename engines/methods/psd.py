@@ -111,7 +111,11 @@ def reference(config: Config) -> Reference:
 
 
 def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
-    """Reveal, draft, verify, until the text ends; raises ValueError for a graph that is missing or too large."""
+    """Reveal in parallel, draft future steps, and verify all drafts of a graph in one pass, until the text ends.
+
+    Raises:
+        ValueError: If the draft graph is missing, or too large for memory.
+    """
     graph = draft_graph(task, config.graph, (config.policy, config.tau, config.size), config.depth, config.rows)
     branches.check_size(task, config.size, graph)
     row, left = BlockSequence(task, config.size), None

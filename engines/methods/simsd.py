@@ -119,7 +119,11 @@ def reference(config: Config) -> Reference:
 
 
 def decode(task: TextTask, config: Config, rng: RandomSource) -> Decoder:
-    """Draft and verify until the text is complete."""
+    """Draft a block with a small model, and verify its tokens in that order in one pass of a large one.
+
+    Raises:
+        ConfigError: For a model that attends to the whole text, or a verifier that this model cannot have.
+    """
     if task.full:
         raise ConfigError("model: simsd needs blocks, and this one attends to the whole text; use blockwise.")
     if task.shift and (config.verifier == "2L" or not config.rope_copy):

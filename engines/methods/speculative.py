@@ -72,7 +72,11 @@ class Config(GuidedSampling):
 
 
 def decode(task: Task, config: Config, rng: RandomSource) -> Decoder:
-    """Draft, verify, go on; raises ConfigError for more drafts than the canvas has positions."""
+    """Draft tokens with a small model or by copying, and verify them in one pass of the target.
+
+    Raises:
+        ConfigError: If the canvas has fewer positions than there are drafts.
+    """
     if config.gamma >= task.length:
         raise ConfigError(
             f"gamma: {config.gamma} drafts do not fit an output of {task.length} tokens; use 0 to {task.length - 1}."

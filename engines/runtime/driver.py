@@ -321,7 +321,12 @@ class Run:
         return run_passes([self._sequence], self._session, self.job.config, likely=self.job.recorded)
 
     def finish(self, on_step: Callable[[Step], object] | None = None, *, progress: bool = False) -> None:
-        """Take all steps that are left; `on_step` is called with each, `progress` shows a bar on standard error."""
+        """Take all steps that are left.
+
+        Args:
+            on_step: Called with each step, which then is made at once.
+            progress: Whether to show a bar on standard error.
+        """
         if on_step is None and not progress:
             for _ in self.passes():
                 pass
@@ -339,7 +344,13 @@ class Run:
 
 
 def decode(jobs: Sequence[Job], session: Session | None = None, *, record: bool = False) -> list[RunningSequence]:
-    """Decode jobs of one model and one config in lockstep, to their ends; by default in a session of their own."""
+    """Decode jobs of one model and one config in lockstep, to their ends.
+
+    Args:
+        jobs: Jobs that share model and config.
+        session: Session for all of them; by default a new one.
+        record: Whether steps are kept, as traces need them.
+    """
     first, sequences = jobs[0], [run_of(job) for job in jobs]
     for _ in run_passes(sequences, session or open_session(jobs), first.config, record=record, likely=first.recorded):
         pass
@@ -370,7 +381,12 @@ def collect_token_ids(steps: Iterable[Step]) -> set[int]:
 
 
 def make_trace(job: Job, sequence: RunningSequence) -> Trace:
-    """The trace of the steps a job has taken; it is complete once the decoder is done."""
+    """Return the trace of the steps a job has taken.
+
+    Args:
+        job: The job.
+        sequence: Its decoder and steps; the trace is complete once the decoder is done.
+    """
     model, task, steps, drawing, drafter = job.model, job.task, sequence.steps, job.drawing, job.load_drafter()
     replay, canvases = CanvasReplay(task.length), {}
     for k, step in enumerate(steps, 1):

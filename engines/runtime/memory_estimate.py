@@ -16,9 +16,16 @@ _GIGA: Final = 1e9
 def estimate_memory(
     name: str, device: str | None = None, dtype: str | None = None, room: MemoryBudget | None = None
 ) -> str:
-    """Return a sentence on the memory that a model needs, with its caches for `room`; raises as `open_model` does.
+    """Return a sentence on the memory that a model needs; no tensor of a checkpoint is read.
 
-    No tensor of a checkpoint is read.
+    Args:
+        name: Model id, folder, GGUF file or OWNER/NAME.
+        device: Device, or several separated by commas; None for the best available.
+        dtype: Name of a data type; None for the default of the device.
+        room: Positions and sequences of the KV cache.
+
+    Raises:
+        ModelError: As `open_model` does, for an unknown model, device or data type.
     """
     devices, room = resolve_devices(device), room or MemoryBudget()
     if is_bundled(name) or not ("/" in name or Path(name).is_dir() or name.lower().endswith(GGUF)):

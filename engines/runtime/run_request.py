@@ -202,7 +202,15 @@ class RunRequest:
 
 
 def read_method(method: object, config: Any = None) -> Method:
-    """Return the method that is given by name, as a Method or as its `decode`; raises ConfigError otherwise."""
+    """Return a method from any form in which it can be given.
+
+    Args:
+        method: A name of the registry, a `Method`, or a `decode` function of your own.
+        config: Settings of a `decode` function that does not name their type.
+
+    Raises:
+        ConfigError: For an unknown name, or something that is not a method.
+    """
     if isinstance(method, Method):
         return method
     if isinstance(method, str):

@@ -52,6 +52,9 @@ def verify_drafts(
         rng: Source of random numbers.
         draw: Key of the draws.
         until_rejection: Whether verdicts after the first rejection are unused, so that their draws can be skipped.
+
+    Returns:
+        Verdicts, acceptance probabilities and, unless noise is shared, the uniform numbers.
     """
     if rng.same_noise:
         return CouplingResult(x == rng.gumbel_argmax(p, draw.position), gumbel_repeat_prob(x, q, p))
@@ -71,6 +74,10 @@ def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, 
 
     If p and q agree to rounding, nothing remains to sample from; a rejection then has a probability of the order of
     rounding as well, and p itself is used: added to anything else, so small a multiple of it is lost in rounding.
+
+    Args:
+        q: Distributions from which the drafts were sampled.
+        p: Distributions of the target.
     """
     return (p - q).clamp_(min=0.0).add_(p, alpha=_SCARCELY)
 
@@ -83,9 +90,20 @@ def sample_residual(
     draw: DrawKey,
     where: Bool[Tensor, " W"],
 ) -> Int[Tensor, " W"]:
-    """The drafts, with a draw from the residual in rows `where`.
+    """Replace drafts in some rows by a draw from the residual (p - q)+.
 
-    With the same noise for all draws of a position, what p picks.
+    With the same noise for all draws of a position, the replacement is what p picks.
+
+    Args:
+        x: Drafts.
+        q: Distributions from which they were sampled.
+        p: Distributions of the target.
+        rng: Source of random numbers.
+        draw: Key of the draws; rows outside `where` use none.
+        where: Rows to replace.
+
+    Returns:
+        The drafts, replaced where `where` is True.
     """
     if rng.same_noise:
         return torch.where(where, rng.gumbel_argmax(p, draw.position, where), x)
@@ -114,6 +132,13 @@ def collision_gumbel(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[
 
     At least (1 - TV) / (1 + TV) (SCD, Thm. 3). Sorting ids by p/q turns the inner sum into two cumulative sums, so
     the cost is V log V instead of V^2: for every j before i in that order p_j/p_i <= q_j/q_i.
+
+    Args:
+        q: Distributions of x; each row sums to 1.
+        p: Distributions of y; each row sums to 1.
+
+    Returns:
+        A probability for each row.
     """
     order = _rising(p / q)  # 0 / 0 may stand anywhere: no other sum changes by it
     p, q = p.gather(-1, order), q.gather(-1, order)
@@ -134,7 +159,16 @@ def _rising(ratio: Float[Tensor, "W V"]) -> Int[Tensor, "W V"]:
 
 
 def gumbel_repeat_prob(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
-    """P(y = x) where noise that draws x from q draws y from p, given x: p_x / sum_j max(q_x p_j, p_x q_j)."""
+    """P(y = x) where noise that draws x from q draws y from p, given x: p_x / sum_j max(q_x p_j, p_x q_j).
+
+    Args:
+        x: The draws from q.
+        q: Distributions of x.
+        p: Distributions of y.
+
+    Returns:
+        A probability for each row.
+    """
     here = x[:, None]
     p_x, q_x = p.gather(1, here), q.gather(1, here)
     return (p_x / torch.maximum(q_x * p, p_x * q).sum(-1, keepdim=True)).squeeze(1)

@@ -75,10 +75,15 @@ class GuidedSampling(Sampling):
 
 
 def to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tensor, "*B T V"]:
-    """Probabilities in float64 from logits of R rows: the conditional one and, with guidance, the unconditional one.
+    """Return probabilities in float64 from logits, in the order guidance, temperature, top-k, top-p, softmax.
 
-    Order: guidance, temperature, top-k, top-p, softmax. Where a logit is not a number or infinite, or all are -inf, no
-    probability of the row is a number.
+    Args:
+        logits: Logits of R rows for each of T positions: R is 1 or, with guidance, 2, the conditional row first.
+        sampling: Settings; with two rows a `GuidedSampling`.
+
+    Returns:
+        Distributions that sum to 1. Where a logit is not a number or infinite, or all are -inf, the row has no
+        probability that is a number.
     """
     *batch, _, width, vocabulary = logits.shape
     step = max(1, CHUNK_NUMEL // vocabulary)
@@ -113,7 +118,15 @@ def _to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Te
 
 
 def top_p_filter(probs: Float[Tensor, "*B V"], mass: float) -> Float[Tensor, "*B V"]:
-    """Nucleus: the fewest likeliest ids that together reach `mass`, renormalised; ties go to the lowest id."""
+    """Keep the nucleus: the fewest most likely ids that together reach a mass; ties go to the lowest id.
+
+    Args:
+        probs: Distributions.
+        mass: Probability to reach, in (0, 1].
+
+    Returns:
+        Renormalised distributions, zero outside the nucleus.
+    """
     if probs.device.type == "cpu":
         return _truncated_quickly(probs, mass)
     ordered, index = probs.sort(dim=-1, descending=True, stable=True)

@@ -95,18 +95,40 @@ class RandomSource(Protocol):
     def categorical(
         self, weights: Float[Tensor, "W V"], draw: DrawKey, where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
-        """Draw one id per row in proportion to `weights`; rows outside `where` are not used by the caller."""
+        """Draw one id per row in proportion to `weights`.
+
+        Args:
+            weights: Non-negative weights, which need not sum to 1.
+            draw: Key of the draws.
+            where: Rows that the caller uses; the ids of others mean nothing.
+        """
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
-        """argmax(log weights + G), with Gumbel noise G fixed for every (position, id) throughout the run."""
+        """Return argmax(log weights + G), with Gumbel noise G fixed for every (position, id) throughout the run.
+
+        Args:
+            weights: Non-negative weights, which need not sum to 1.
+            position: Positions of the rows.
+            where: Rows that the caller uses; the ids of others mean nothing.
+        """
 
     def uniform(self, draw: DrawKey, count: int) -> Float[Tensor, "W N"]:
-        """`count` numbers per position, uniform on (0, 1), float64; the i-th depends on nothing but its name and i."""
+        """Return uniform numbers on (0, 1), float64; the i-th depends on nothing but its name and i.
+
+        Args:
+            draw: Key of the draws.
+            count: Numbers per position, N.
+        """
 
     def normal(self, draw: DrawKey, count: int) -> Float[Tensor, "W N"]:
-        """`count` standard normal numbers per position, float64; the i-th depends on nothing but its name and i."""
+        """Return standard normal numbers, float64; the i-th depends on nothing but its name and i.
+
+        Args:
+            draw: Key of the draws.
+            count: Numbers per position, N.
+        """
 
 
 Integers: TypeAlias = Any

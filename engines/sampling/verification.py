@@ -37,9 +37,16 @@ def verify_in_order(
     draw: DrawKey,
     tempering: float = 1.0,
 ) -> VerificationResult:
-    """Verify drafts x ~ q against p, given as (q, p), in the order they come; `draw` names verdicts and redraws.
+    """Verify drafts x ~ q against p in the order they come, and replace the first rejected one.
 
-    `tempering` is an exponent of p/q; below 1 more drafts pass, at 0 all do (S2D2, App. A.8).
+    Args:
+        x: Drafts.
+        probs: q, from which the drafts were sampled, and p of the target.
+        rule: "match" accepts the most likely tokens of p. The others accept with probability min(1, (p/q)^tempering);
+            "ratio" replaces the first rejected draft by a draw from the residual, any other rule by a draw from p.
+        rng: Source of random numbers.
+        draw: Iteration and positions of the draws; verdicts and replacements have purposes of their own.
+        tempering: Exponent of p/q; below 1 more drafts pass, at 0 all do (S2D2, App. A.8).
     """
     q, p = probs
     if rule == "match":
@@ -67,13 +74,30 @@ def fates(r: Int[Tensor, ""], W: int) -> Int[Tensor, " W"]:
 
 
 def fates_with_bonus(r: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:
-    """Return the fates of W drafts and of the target's token after them, which exists if none was rejected."""
+    """Return the fates of W drafts and of the target's token after them, which exists if none was rejected.
+
+    Args:
+        r: Index of the first rejection; W if there is none.
+        W: Number of drafts.
+
+    Returns:
+        Codes of `FATE_CODES` [W + 1]; the last is `UNUSED_ENTRY` after a rejection.
+    """
     last_code = FATE_CODES[Fate.BONUS if W else Fate.SAMPLED]
     return torch.cat([fates(r, W), torch.where(r == W, last_code, UNUSED_ENTRY)[None]])
 
 
 def divergences(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> dict[str, Tensor]:
-    """How far the verifying p is from the drafting q, per draft [W]; names are those of traces.measures."""
+    """Return how far the verifying p is from the drafting q.
+
+    Args:
+        x: Drafts.
+        q: Distributions from which they were sampled.
+        p: Distributions against which they were verified.
+
+    Returns:
+        A number for each draft [W], by names of `traces.measures`; `kl` and `cross_entropy` are in nats.
+    """
     here = x[:, None]
     mine, theirs = q.gather(1, here).squeeze(1), p.gather(1, here).squeeze(1)
     floored = p.clamp(min=_FLOOR)
