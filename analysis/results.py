@@ -195,6 +195,8 @@ def read_json(
     Raises:
         SweepError: If the text is invalid or too large.
     """
+    if not text.strip():
+        raise SweepError(f"{path}: is empty; {remedy}")
     if count(text) > max_values:
         raise SweepError(f"{path}: holds more than {max_values} values; {remedy}")
     try:

@@ -34,6 +34,8 @@ def opened_acceptance(data: bytes) -> tuple[AcceptanceEvidence, ...]:
         ValueError: If it is of no known form, or no draft was verified; one sentence.
     """
     text = unpacked(data, "file")
+    if not text.strip():
+        raise SweepError(f"file: is empty; {_KNOWN}")
     document = _document(text)
     if document.get("schema") == "draftscope-trace":
         found = [of_trace(loads(text, name="file"))]

@@ -85,7 +85,7 @@ def test_a_trace_counts_its_passes_as_prompts() -> None:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "file: is of no known form; give a result of draftscope bench"),
+        (b"", "file: is empty; give a result of draftscope bench"),
         (b"PK\x03\x04", "file: is of no known form"),
         (b"{" * 100_000, "file: is of no known form"),
         (b'{"schema": "draftscope-trace"}', "version: is missing"),

@@ -68,6 +68,7 @@ def test_passes_by_window_are_drawn_with_their_errors() -> None:
     ("figure", "data", "named"),
     [
         ("speed-up", b"{", "file: is not JSON"),
+        ("speed-up", b"\n", "file: is empty"),
         ("speed-up", written([]), "rows: there are none"),
         ("speed-up", written([{}]), r"rows\[0\].gamma: is missing; give what"),
         ("speed-up", written([ROW | {"gamma": 2.5}]), r"rows\[0\].gamma: 2.5 should be a valid integer"),
