@@ -10,7 +10,7 @@ import gradio as gr
 import numpy as np
 from PIL import Image
 
-from draftscope.demo.components.context import QUIET, Update
+from draftscope.demo.components.context import EACH, QUIET, Update
 from draftscope.demo.components.widgets import Card, card_grid, notice, values_of
 from draftscope.engines.models.catalog import MODELS, load_model
 from draftscope.engines.models.errors import ModelError
@@ -48,7 +48,7 @@ class ClipPanel:
         """Follow the choice of the model."""
         self.model = model
         model.change(self.show, {model}, [self.group, self.cards], **QUIET)
-        self.cards.choose(self.choose, {model}, [self.prompt, self.problem], **QUIET)
+        self.cards.choose(self.choose, {model}, [self.prompt, self.problem], **EACH)
         changes = [self.upload, self.prompt, self.cards, self.problem]
         self.upload.upload(self.open, {model, self.upload}, changes, **QUIET)
 

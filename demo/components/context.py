@@ -15,10 +15,26 @@ PRIVATE: Final[dict[str, Any]] = {"api_visibility": "private"}
 """Options of events that are not part of the public API: all except two."""
 QUIET: Final[dict[str, Any]] = {"show_progress": "hidden", "show_progress_on": (), **PRIVATE}
 LATEST: Final[dict[str, Any]] = {"trigger_mode": "always_last", **QUIET}
-"""For what shows a form as it is now: without it, gradio drops a change made while another is being drawn."""
+"""For what shows a form as it is now: without it, gradio drops a change made while another is being drawn.
+
+Not for events that carry data: in place of the last one, gradio sends the data of the first again.
+"""
+EACH: Final[dict[str, Any]] = {"trigger_mode": "multiple", **QUIET}
+"""For events that carry data: without it, gradio drops one that comes while another is being answered."""
 AT_ONCE: Final[dict[str, Any]] = {"queue": False, **QUIET}
 """Options of events that need no model and must not wait for one."""
 AT_ONCE_LATEST: Final[dict[str, Any]] = AT_ONCE | LATEST
+AT_ONCE_EACH: Final[dict[str, Any]] = AT_ONCE | EACH
+
+
+def unread(values: Update, update: Update) -> Update:
+    """Return an update without the values that were read: by now a control may have a newer one."""
+    return {
+        part: {name: each for name, each in change.items() if name != "value"}
+        if isinstance(change, dict) and "__type__" in change and part in values and change.get("value") == values[part]
+        else change
+        for part, change in update.items()
+    }
 
 
 def scroll_to(part: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import gradio as gr
 
-from draftscope.demo.components.context import AT_ONCE, AT_ONCE_LATEST, LATEST, QUIET, Site, Update, by_script
+from draftscope.demo.components.context import AT_ONCE, AT_ONCE_EACH, LATEST, QUIET, Site, Update, by_script
 from draftscope.demo.components.queued import queued
 from draftscope.demo.components.viewer import counterfactual_message
 from draftscope.demo.components.widgets import notice
@@ -41,7 +41,7 @@ class CounterfactualPanel:
         self.turned = gr.State({})
         """Overrides that led to a trace, by the URL of the trace."""
         self.stop = gr.Button("Stop", elem_id="stop-what-if", variant="stop", scale=1, min_width=110, visible=False)
-        decoding = viewer.supposed(_sent, None, self.question, **AT_ONCE_LATEST)
+        decoding = viewer.supposed(_sent, None, self.question, **AT_ONCE_EACH)
         work = queued(site, viewer, "what-if", self.decode, shows={self.stop: gr.update(visible=True)})
         reads, changes = {self.question, self.turned}, [viewer, self.turned, self.stop]
         self.decoding = decoding.then(work, reads, changes, **COMPUTE, **LATEST)

@@ -9,7 +9,7 @@ import gradio as gr
 import plotly.graph_objects as go
 import plotly.io
 
-from draftscope.demo.components.context import DARK, LATEST, NARROW, QUIET, Site, Update, serialized
+from draftscope.demo.components.context import DARK, EACH, LATEST, NARROW, QUIET, Site, Update, serialized, unread
 from draftscope.demo.components.export import DownloadSlot, ExportPanel, Extra
 from draftscope.demo.components.print_form import PrintForm
 from draftscope.demo.components.widgets import notice
@@ -52,7 +52,7 @@ class Panel:
             chosen = {*print_form.controls} if print_form else None
             self.out.save_after(button.click(self._exporter(kind), chosen or {site.look}, self.out.parts, **QUIET))
         if site.turned is not None and not files_alone:
-            site.turned.turned(self.relayout, {site.look}, [self.plot], **LATEST)
+            site.turned.turned(self.relayout, {site.look}, [self.plot], **EACH)
 
     def show(
         self, figure: FigureText, drawn: go.Figure, look: str, request: gr.Request, options: ZipOptions | None = None
@@ -162,11 +162,10 @@ class FigureChooser:
             return {**hidden, **self.panel.hide(""), **self.export.offered(visible=False)}
         names = [figure.name for figure in figures]
         name = next((one for one in (values[self.name], *self.first) if one in names), names[0])
-        value = {} if name == values[self.name] else {"value": name}  # another may be chosen by now
-        offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], visible=True) | value
+        offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], value=name, visible=True)
         at = values | {self.step: min(len(trace.steps) for trace in traces) // 2}
         drawn = self._draw(FIGURES[name], traces, at, request)
-        return {self.name: offered, **drawn, **self.export.offered(visible=True)}
+        return unread(values, {self.name: offered, **drawn, **self.export.offered(visible=True)})
 
     def chosen(self, values: Update) -> tuple[str, int | None]:
         """The figure that is chosen, and the moment it shows; None for its own choice."""
@@ -187,7 +186,7 @@ class FigureChooser:
         figure = FIGURES.get(values[self.name])
         if figure is None or not traces or figure.supports(traces):
             return self.panel.hide(_CANNOT)
-        return self._draw(figure, traces, values, request)
+        return unread(values, self._draw(figure, traces, values, request))
 
     def _draw(self, figure: Figure, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         last = max(len(trace.steps) for trace in traces)

@@ -11,7 +11,7 @@ import gradio as gr
 from draftscope.analysis.groups import SPEEDS, Group, gathered, records, varied
 from draftscope.analysis.results import Results
 from draftscope.analysis.shipped_results import FOLDER
-from draftscope.demo.components.context import LATEST, QUIET, Site, Update, serialized
+from draftscope.demo.components.context import LATEST, QUIET, Site, Update, serialized, unread
 from draftscope.demo.components.figure import Panel
 from draftscope.demo.components.widgets import data_table, notice, notice_box, table, upload_file
 from draftscope.visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results
@@ -118,10 +118,13 @@ class ResultsPanel:
 
     def renew(self, values: Update, request: gr.Request) -> Update:
         """Draw other results, with all of their methods selected."""
-        return self.draw({**values, self.methods: None}, request)
+        return self._draw({**values, self.methods: None}, request)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Draw the current results as the form requests, and offer the choices that they allow."""
+        return unread(values, self._draw(values, request))
+
+    def _draw(self, values: Update, request: gr.Request) -> Update:
         path: Path | None = values[self.path]
         if path is None:
             return {self.notice: {}}

@@ -8,7 +8,7 @@ import gradio as gr
 from draftscope.analysis.shipped_results import FOLDER
 from draftscope.analysis.tradeoffs import Tradeoff, best, frontier, predicted
 from draftscope.demo.components.calculator import CalculatorPanel
-from draftscope.demo.components.context import AT_ONCE, LATEST, QUIET, Site, Update, scroll_to, serialized
+from draftscope.demo.components.context import AT_ONCE, LATEST, QUIET, Site, Update, scroll_to, serialized, unread
 from draftscope.demo.components.figure import Panel
 from draftscope.demo.components.results import ResultsPanel
 from draftscope.demo.components.widgets import component, notice, notice_box, upload_file
@@ -169,7 +169,7 @@ class ChoosePage:
         return {
             self.uploaded: uploaded,
             self.problem: {},
-            **self.draw({**values, self.uploaded: uploaded, self.kind: _ALL}, request),
+            **self._draw({**values, self.uploaded: uploaded, self.kind: _ALL}, request),
         }
 
     def measured(self, values: Update) -> Sequence[Tradeoff]:
@@ -191,6 +191,9 @@ class ChoosePage:
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Answer, draw, and list the best."""
+        return unread(values, self._draw(values, request))
+
+    def _draw(self, values: Update, request: gr.Request) -> Update:
         measured = self.measured(values)
         if not measured:
             return self.panel.hide(_EMPTY)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import gradio as gr
 
 from draftscope.analysis.tables import counted
-from draftscope.demo.components.context import AT_ONCE, QUIET, Site, Update, scroll_to, serialized
+from draftscope.demo.components.context import AT_ONCE, EACH, QUIET, Site, Update, scroll_to, serialized
 from draftscope.demo.components.engine_reports import CERTIFICATE, GREEDY_TEXTS, ReportView
 from draftscope.demo.components.experiment import FigureView, GridView, SeedTableView
 from draftscope.demo.components.export import ZipDownload
@@ -122,17 +122,17 @@ class ComparePage:
         self.inputs: set[Any] = {self.tray, self.on, self.wanted, self.saved, self.site.shown, *self.chooser.inputs}
         changes = [self.site.shown, *self.parts]
         self.site.shown.change(self.take, self.inputs | {self.waits}, self.parts, **IN_TURN)
-        self.box.restored(self.restore, self.inputs, [self.saved, self.fetch, *changes], **IN_TURN)
-        self.box.choose(self.choose, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
-        self.box.dropped(self.drop, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
-        self.viewer.clocked(self.update_clock, {self.set}, [self.on, self.problem, self.costs], **IN_TURN)
+        self.box.restored(self.restore, self.inputs, [self.saved, self.fetch, *changes], **(IN_TURN | EACH))
+        self.box.choose(self.choose, self.inputs, changes, **(IN_TURN | EACH))
+        self.box.dropped(self.drop, self.inputs, changes, **(IN_TURN | EACH))
+        self.viewer.clocked(self.update_clock, {self.set}, [self.on, self.problem, self.costs], **(IN_TURN | EACH))
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *changes], **IN_TURN)
         shows = [self.wanted, self.saved, self.fetch, *changes]
         self.fetching.connect("run", self.decode, self.inputs, shows, self.problem)
         self.out.save_after(self.export.click(self.zip, {self.set, self.on}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **IN_TURN)
         row = {self.grid.stored_runs, self.grid.wide, *self.inputs}
-        played = self.grid.box.choose(self.play_row, row, [self.views, *changes], **IN_TURN)
+        played = self.grid.box.choose(self.play_row, row, [self.views, *changes], **(IN_TURN | EACH))
         played.success(None, js=scroll_to("compare-viewer"), **QUIET)
 
     def connect_again(self, tabs: gr.Tabs) -> None:

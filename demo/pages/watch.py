@@ -12,7 +12,16 @@ from draftscope.demo.components import settings_form as controls
 from draftscope.demo.components.add_checkpoint import FolderPanel, local
 from draftscope.demo.components.chat_form import ChatForm
 from draftscope.demo.components.clip import ClipPanel
-from draftscope.demo.components.context import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, by_script, scroll_to
+from draftscope.demo.components.context import (
+    AT_ONCE,
+    AT_ONCE_EACH,
+    AT_ONCE_LATEST,
+    QUIET,
+    Site,
+    Update,
+    by_script,
+    scroll_to,
+)
 from draftscope.demo.components.counterfactual import CounterfactualPanel
 from draftscope.demo.components.download_model import DownloadModelPanel
 from draftscope.demo.components.experiment import VariationButtons
@@ -218,15 +227,14 @@ class WatchPage:
         chosen = {*self.opens, self.problem, *self.moving.parts, *about}
         self.replays: list[Any] = [self.viewer, *chosen]
         """Components that `replay` updates."""
-        opened = self.gallery.cards.choose(self.choose_recording, None, self.replays, **AT_ONCE)
+        opened = self.gallery.cards.choose(self.choose_recording, None, self.replays, **AT_ONCE_EACH)
         opened.then(None, js=scroll_to("viewer"), **QUIET)
         self.trace.upload.upload(self.open, {self.trace.upload}, [*self.trace.opens, *self.replays], **QUIET)
-        # Not always_last: the form did not follow the second of two quick presses.
-        self.viewer.chosen(self.choose_pair, None, chosen, trigger_mode="multiple", **AT_ONCE)
+        self.viewer.chosen(self.choose_pair, None, chosen, **AT_ONCE_EACH)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.prompt.input(None, [self.prompt, self.problem], self.problem, js=_WATCH_LENGTH, **QUIET)
-        self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE)
-        self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE)
+        self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE_LATEST)
+        self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE_LATEST)
         drawn = [*self.sampling["discrete-ar"].of.values(), self.problem]
         self.model_sampling.click(self.use_model_sampling, {self.model}, drawn, **AT_ONCE)
         self.clips.connect(self.model)

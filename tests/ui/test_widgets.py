@@ -1,6 +1,7 @@
 """The small pieces of page, with text of strangers in them."""
 
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from support.hostile import EVERY, RAN
 from support.toy_videos import film, plain_film
 
 from draftscope.demo.app import build
+from draftscope.demo.components.context import unread
 from draftscope.demo.components.experiment import preview
 from draftscope.demo.components.widgets import (
     Card,
@@ -124,3 +126,26 @@ def test_what_was_opened_last_is_drawn_last() -> None:
         parts = {part._id for part in page.blocks.values() if getattr(part, "elem_id", None) == shows}
         drawing = [fn for fn in page.fns.values() if parts & {part._id for part in fn.outputs}]
         assert len(drawing) == 3 and {fn.concurrency_id for fn in drawing} == {name}
+
+
+def test_the_last_of_quick_inputs_is_answered_with_its_own_data(library: Path) -> None:
+    for event in build(Visitors(), recordings(library)).fns.values():
+        if event.fn is None:
+            continue
+        what = (event.fn, event.targets)
+        if any(parameter.annotation is gr.EventData for parameter in signature(event.fn).parameters.values()):
+            assert event.trigger_mode != "always_last", what  # gradio would send the data of the first again
+        elif any(name == "input" for _, name in event.targets):
+            assert event.trigger_mode == "always_last", what  # gradio would drop the second
+
+
+def test_an_update_leaves_what_was_read_to_the_browser() -> None:
+    with gr.Blocks():
+        chosen, other, plot = gr.Radio(["a", "b"]), gr.Slider(0, 9), gr.Plot()
+    figure = gr.update(value=None, visible=True)
+    update = unread(
+        {chosen: "a", other: 3},
+        {chosen: gr.update(choices=["a", "b"], value="a"), other: gr.update(value=4), plot: figure},
+    )
+    assert "value" not in update[chosen] and update[chosen]["choices"] == ["a", "b"]
+    assert update[other]["value"] == 4 and update[plot] == figure
