@@ -50,15 +50,16 @@ class Verdict:
         """One sentence."""
         low, high = times(self.at.low), times(self.at.high)
         span = "" if low == high else f", {low} to {high},"
-        return f"{self.answer}: about {times(self.at.speed)} times{span} at batch {self.batch:,}{self._limit}."
+        return f"{self.answer}: about {times(self.at.speed)} times{span} at batch {self.batch:,}; {self.limit}."
 
     @property
-    def _limit(self) -> str:
+    def limit(self) -> str:
+        """Up to which batch this holds, in words."""
         if self.turns is not None:
-            return f"; {'no' if self.is_worth else 'yes'} from batch {self.turns:,} on"
+            return f"{'no' if self.is_worth else 'yes'} from batch {self.turns:,} on"
         if self.is_worth and self.ends is not None:
-            return f"; memory ends at batch {self.ends:,}" if self.ends > self.batch else "; memory ends there"
-        return f"; no batch up to {MAX_BATCH if self.ends is None else self.ends:,} changes that"
+            return f"memory ends at batch {self.ends:,}" if self.ends > self.batch else "memory ends there"
+        return f"no batch up to {MAX_BATCH if self.ends is None else self.ends:,} changes that"
 
 
 def verdict(speeds: Speeds, batch: int) -> Verdict | None:

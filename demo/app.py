@@ -138,7 +138,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], missing: Sequence
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
         choose_tab.select(choose.draw, choose.inputs, choose.parts, **serialized("choose"))
         computed = choose.calculator
-        choose_tab.select(computed.draw, computed.inputs, computed.parts, **QUIET)
+        computed.draw_when(choose_tab.select)
         choose.connect(tabs, watch)
         PageLoadHandler(tabs, watch, compare, computed).connect(blocks)
         compare.connect_again(tabs)

@@ -1,6 +1,8 @@
 """Calculator for other hardware: one verdict, what it rests on, a form, and its curves. All values are computed."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any, Final
 
@@ -14,10 +16,10 @@ from draftscope.analysis.recorded_verdicts import RecordedRun, recorded_run, rec
 from draftscope.analysis.run_report import times
 from draftscope.analysis.shipped_results import drafted
 from draftscope.analysis.speedup_model import MAX_DRAFTS, SHORT, SpeedupModel
-from draftscope.demo.components.context import AT_ONCE, LATEST, Site, Update, serialized
+from draftscope.analysis.verdicts import WORTH
+from draftscope.demo.components.context import AT_ONCE, LATEST, Site, Update, by_script
 from draftscope.demo.components.figure import Panel
 from draftscope.demo.components.widgets import (
-    chosen_index,
     component,
     data_table,
     notice,
@@ -29,8 +31,15 @@ from draftscope.demo.jobs.links import calculator_link
 from draftscope.demo.jobs.recordings import Recording
 from draftscope.engines.settings import ConfigError
 from draftscope.recommendations import reported_near
-from draftscope.visualizers.calculator import FIRST, NO_DRAFTER, curves_script, curves_style
-from draftscope.visualizers.figures.calculator import DRAFTS, Calculation, DeviceCurve, calculator_figure, device_curves
+from draftscope.visualizers.calculator import FIRST, NO_DRAFTER, curves_script, curves_style, reasons_style
+from draftscope.visualizers.figures.calculator import (
+    BATCHES,
+    DRAFTS,
+    Calculation,
+    DeviceCurve,
+    calculator_figure,
+    device_curves,
+)
 from draftscope.visualizers.tables import table_files
 
 _OWN: Final = "set by hand"
@@ -43,6 +52,24 @@ _BOUNDS: Final = {
     "communication": "what GPUs send one another, so verifying more drafts costs little",
 }
 _GPUS: Final = (1, 2, 4, 8)
+_BY_HAND: Final = ("acceptance", "spread")
+_PICKED: Final = "() => document.querySelector('#calculator-devices :checked').value"
+_TELL: Final = "(device) => { document.dispatchEvent(new CustomEvent('draftscope-device', { detail: device })); }"
+_DRAFTERS: Final = json.dumps({name: model.drafter or NO_DRAFTER for name, model in MODELS.items()})
+_DRAFTER: Final = f"(target, draft) => ({_DRAFTERS})[target] ?? draft"
+"""The drafter that is published for a model."""
+_START: Final = f"""(source, kind, draft, starts) => {{
+  const [none, usual] = {json.dumps([NO_DRAFTER, FIRST["draft"]])};
+  const kinds = starts[source] ?? {{}};
+  const names = Object.keys(kinds);
+  const offered = {{ __type__: 'update', visible: names.length > 1 }};
+  if (!names.length) return [undefined, undefined, undefined, offered];
+  const value = names.includes(kind) ? kind : names[0];
+  const {{ acceptance, spread, drafter }} = kinds[value];
+  const drafts = {{ lookup: none, network: draft === none ? usual : draft }}[drafter] ?? draft;
+  return [acceptance, spread, drafts, {{ ...offered, choices: names.map((name) => [name, name]), value }}];
+}}"""
+"""Values that a source sets in the form; none where the rate is set by hand."""
 
 
 class CalculatorPanel:
@@ -58,9 +85,14 @@ class CalculatorPanel:
         methods = (recorded_run(entry.name, entry.title, entry.traces[-1]) for entry in recordings)
         self.methods = tuple(run for run in methods if run is not None)
         plan, rate = _plan(FIRST), _rate(FIRST)
-        self.answer = gr.Markdown(description(plan, rate, _OWN), elem_id="calculator-answer")
+        verdict, details = _in_two(description(plan, rate, _OWN))
+        self.answer = gr.Markdown(verdict, elem_id="calculator-answer")
         self.problem = notice_box(elem_id="calculator-problem")
-        self._build()
+        with gr.Row(elem_id="plan"):
+            reasons = {"elem_id": "calculator-reasons"}
+            self.reasons = component(reasons_of(plan, rate), _REASONS_JS, reasons_style(), **reasons)
+            self._build()
+        self.details = gr.Markdown(details, elem_id="calculator-details")
         self.panel = Panel(site, "calculator")
         self.devices = component(curves_of(plan), _JS, curves_style(), elem_id="calculator-devices")
         gr.Markdown("## Methods without a drafter of your own", elem_classes="titled")
@@ -69,7 +101,16 @@ class CalculatorPanel:
             self.rows = data_table("Speed by draft length", elem_id="calculator-rows")
         self.link = gr.Textbox(visible=False)
         self.inputs: set[Any] = {*self.fields.values(), self.source, self.kind, self.opened_file, site.look}
-        self.parts: list[Any] = [self.answer, self.problem, self.devices, self.others, self.rows, self.link]
+        self.parts: list[Any] = [
+            self.answer,
+            self.reasons,
+            self.details,
+            self.problem,
+            self.devices,
+            self.others,
+            self.rows,
+            self.link,
+        ]
         self.parts += self.panel.parts
         self._connect()
 
@@ -79,117 +120,101 @@ class CalculatorPanel:
         self.fields: dict[str, Any] = {}
         """By the fields of a plan."""
         targets = [name for name in SIZES if not name.endswith("MTP")]  # which only drafts
-        with gr.Row(elem_classes="numbers"):
+        with gr.Column(min_width=320, elem_id="plan-form"):
             with gr.Group():
-                self.fields["target"] = _choice("Your model", targets, "target", **names)
-                self.fields["draft"] = _choice("Drafter", (NO_DRAFTER, *SIZES), "draft", **names)
                 with gr.Row():
-                    bits: dict[str, Any] = {"info": "Bits a number."}
-                    self.fields["weights"] = _radio("Weights", (16, 8, 4), "weights", scale=3, **bits)
-                    self.fields["cache"] = _radio("KV cache", (16, 8), "cache", scale=2, **bits)
-            with gr.Group():
-                self.fields["device"] = _choice("Device", DEVICES, "device", info="Values of its data sheet.")
-                counts = [("fewest", 0), *((str(count), count) for count in _GPUS)]
-                self.fields["gpus"] = _radio("GPUs", counts, "gpus", info="They share every layer.")
-                self.fields["engine"] = _choice("Engine", ENGINES, "engine", info="It adds time to every pass.")
-            with gr.Group():
-                self.source = gr.Dropdown(
-                    [_OWN, *self.recorded, *self.measured], value=_OWN, label="Acceptance", info="Where it is from."
-                )
+                    self.fields["target"] = _choice("Your model", targets, "target", **names)
+                    self.fields["draft"] = _choice("Drafter", (NO_DRAFTER, *SIZES), "draft", **names)
+                with gr.Row():
+                    self.fields["device"] = _choice("Device", DEVICES, "device")
+                    self.fields["engine"] = _choice("Engine", ENGINES, "engine")
+                sources = [_OWN, *self.recorded, *self.measured]
+                self.source = gr.Dropdown(sources, value=_OWN, label="Acceptance", info="Where it is from.")
                 self.kind = gr.Radio([_ALL], value=_ALL, label="Kind of prompt", visible=False, elem_id="prompt-kind")
-                rate: dict[str, Any] = {"label": "Drafts accepted", "info": "If those before them were accepted."}
-                self.fields["acceptance"] = gr.Slider(0, 1, FIRST["acceptance"], step=0.01, **rate)
-                within: dict[str, Any] = {"label": "Known to within ±", "info": "It makes the range of the verdict."}
-                self.fields["spread"] = gr.Slider(0, 0.5, FIRST["spread"], step=0.01, **within)
-        with gr.Row(elem_classes="numbers"):
-            with gr.Group(), gr.Row():
-                self.fields["batch"] = _number("Batch", "batch", "Sequences decoded together.")
-                self.fields["context"] = _number("Context", "context", "Tokens in the KV cache.")
-                length: dict[str, Any] = {"label": "Draft length γ", "info": f"0: the fastest up to {max(SHORT)}."}
-                self.fields["drafts"] = gr.Slider(0, MAX_DRAFTS, FIRST["drafts"], step=1, min_width=200, **length)
+                with gr.Row():
+                    rate: dict[str, Any] = {"label": "Drafts accepted", "min_width": 200}
+                    self.fields["acceptance"] = gr.Slider(0, 1, FIRST["acceptance"], step=0.01, **rate)
+                    within: dict[str, Any] = {"label": "Known within ±", "min_width": 200}
+                    self.fields["spread"] = gr.Slider(0, 0.5, FIRST["spread"], step=0.01, **within)
+                with gr.Row():
+                    counts = [("fewest", 0), *((str(count), count) for count in _GPUS)]
+                    self.fields["gpus"] = _radio("GPUs", counts, "gpus", scale=5, min_width=200)
+                    self.fields["batch"] = _number("Batch", "batch")
+                    self.fields["context"] = _number("Context", "context")
+                with gr.Row():
+                    self.fields["weights"] = _radio("Weights, bits", (16, 8, 4), "weights", scale=20, min_width=120)
+                    self.fields["cache"] = _radio("KV cache, bits", (16, 8), "cache", scale=19, min_width=100)
+                    length: dict[str, Any] = {"label": "Draft length γ", "info": f"0: the fastest up to {max(SHORT)}."}
+                    length |= {"scale": 34, "min_width": 170}
+                    self.fields["drafts"] = gr.Slider(0, MAX_DRAFTS, FIRST["drafts"], step=1, **length)
+            self.file_notice = notice_box(elem_id="acceptance-notice")
             kinds = (".json", ".jsonl", ".txt", ".log", ".prom", ".gz")
-            label = "Open a result of draftscope bench, a server's log or /metrics, or a trace"
+            label = "Open a result of bench, a server's /metrics or responses, or a trace"
             self.upload = upload_file("acceptance-upload", label, *kinds)
         self.opened_file: Any = gr.State(())
         """A tuple of `AcceptanceEvidence`."""
+        self.starts = gr.JSON(self._starts(), visible=False)
 
     def _connect(self) -> None:
-        """Wire the events, one after the other: what was drawn first must not come last."""
-        drawing = LATEST | serialized("calculator")
-        by_hand = ("acceptance", "spread")
-        for name, control in self.fields.items():
-            if name == "target":
-                control.input(self.choose_target, self.inputs, [*self.parts, self.fields["draft"]], **drawing)
-            elif name in by_hand:
-                control.input(self.set_by_hand, self.inputs, [*self.parts, self.source, self.kind], **drawing)
-            else:
-                control.input(self.draw, self.inputs, self.parts, **drawing)
+        """Wire what the browser does alone: one field sets others at once, before the server has answered."""
+        form = self.fields
+        target, draft, device = (form[name] for name in ("target", "draft", "device"))
+        target.input(None, [target, draft], draft, js=_DRAFTER, **AT_ONCE)
+        hand = {self.source: _OWN, self.kind: gr.update(visible=False)}
+        gr.on([form[name].input for name in _BY_HAND], None, None, [*hand], js=by_script(hand), **AT_ONCE)
+        read = [self.source, self.kind, draft, self.starts]
+        written = [*(form[name] for name in _BY_HAND), draft, self.kind]
+        start: dict[str, Any] = {"inputs": read, "outputs": written, "js": _START, **AT_ONCE}
+        gr.on([self.source.input, self.kind.input], None, **start)
+        opened = [self.opened_file, self.starts, self.source, self.kind, self.upload, self.file_notice]
+        self.upload.upload(self.open, {self.upload}, opened, **LATEST).then(None, **start)
+        self.devices.choose(None, None, device, js=_PICKED, **AT_ONCE)
+        device.change(None, device, None, js=_TELL, **AT_ONCE)
         self.link.change(None, self.link, None, js=_NAME, **AT_ONCE)
-        fields = [self.fields[name] for name in (*by_hand, "draft")]
-        start = [*self.parts, *fields, self.source, self.kind]
-        self.source.input(self.start_from, self.inputs, start, **drawing)
-        self.kind.input(self.start_from, self.inputs, start, **drawing)
-        opened = [*start, self.opened_file, self.upload]
-        self.upload.upload(self.open, self.inputs | {self.upload}, opened, **drawing)
-        self.devices.choose(self.choose, self.inputs, [*self.parts, self.fields["device"]], **drawing)
 
-    def choose_target(self, values: Update, request: gr.Request) -> Update:
-        """Take the drafter that is published for a model."""
-        model = MODELS.get(values[self.fields["target"]])
-        changed = {self.fields["draft"]: model.drafter or NO_DRAFTER} if model else {}
-        return {**changed, **self.draw({**values, **changed}, request)}
+    def draw_when(self, shown: Any) -> None:
+        """Draw upon an event, and whenever the form has changed, whatever changed it.
 
-    def set_by_hand(self, values: Update, request: gr.Request) -> Update:
-        """Draw with a rate that is no longer the measured one."""
-        changed: Update = {self.source: _OWN}
-        return {**changed, self.kind: gr.update(visible=False), **self.draw({**values, **changed}, request)}
+        It is one listener, so that only one drawing is under way, and the last one has the form as it is then.
+        """
+        form = (*self.fields.values(), self.source, self.kind, self.opened_file)
+        gr.on([shown, *(part.change for part in form)], self.draw, self.inputs, self.parts, **LATEST)
 
-    def start_from(self, values: Update, request: gr.Request) -> Update:
-        """Take the acceptance rate of a source and its kind of prompt, and no drafter where drafts were looked up."""
-        source = values[self.source]
-        rates = self._rates(values)
-        changed: Update = {self.kind: gr.update(visible=False)}
-        if pair := self.measured.get(source):
-            drafter = self.fields["draft"]
-            draft = values[drafter] if values[drafter] != NO_DRAFTER else FIRST["draft"]
-            changed[drafter] = NO_DRAFTER if pair.drafter == "lookup" else draft
-        if rates:
-            kinds = {rate.kind or _ALL: rate for rate in rates}
-            kind = values[self.kind] if values[self.kind] in kinds else _ALL
-            rate = kinds.get(kind, rates[0])
-            changed |= {self.fields["acceptance"]: round(rate.rate, 4)}
-            changed[self.fields["spread"]] = round(min(0.5, max(rate.high - rate.rate, rate.rate - rate.low)), 4)
-            changed[self.kind] = gr.update(choices=[*kinds], value=kind, visible=len(kinds) > 1)
-            values = {**values, self.kind: kind}
-        plain = {part: value for part, value in changed.items() if part is not self.kind}
-        return {**changed, **self.draw({**values, **plain}, request)}
-
-    def open(self, values: Update, request: gr.Request) -> Update:
+    def open(self, values: Update) -> Update:
         """Take the acceptance of a visitor's file, or report why it has none."""
         try:
             found = opened_acceptance(values[self.upload] or b"")
         except ValueError as error:
-            return {self.problem: notice("error", str(error), "Invalid file"), self.upload: None}
-        names = [f"opened: {one.source}" for one in found]
-        choices = [_OWN, *names, *self.recorded, *self.measured]
-        values = {**values, self.opened_file: found, self.source: names[0], self.kind: _ALL}
-        source = gr.update(choices=choices, value=values[self.source])
-        return {**self.start_from(values, request), self.opened_file: found, self.source: source, self.upload: None}
+            return {self.file_notice: notice("error", str(error), "Invalid file"), self.upload: None}
+        names = [_opened(one) for one in found]
+        kinds = dict.fromkeys(rate.kind or _ALL for one in found for rate in one.rates)
+        return {
+            self.opened_file: found,
+            self.starts: self._starts(found),
+            self.source: gr.update(choices=[_OWN, *names, *self.recorded, *self.measured], value=names[0]),
+            self.kind: gr.update(choices=[_ALL, *(kind for kind in kinds if kind != _ALL)], value=_ALL),
+            self.file_notice: notice("info", f"{found[0].source}, {found[0].rates[0]} of drafts accepted.", "Opened:"),
+            self.upload: None,
+        }
+
+    def _starts(self, opened: Iterable[AcceptanceEvidence] = ()) -> dict[str, Any]:
+        """Values that every source sets in the form, by kind of prompt, as data for `_START`."""
+        known = {_opened(one): one for one in opened} | self.recorded
+        starts = {name: {rate.kind or _ALL: _start(rate) for rate in one.rates} for name, one in known.items()}
+        for name, pair in self.measured.items():
+            drafter = "lookup" if pair.drafter == "lookup" else "network"
+            starts[name] = {_ALL: {**_start(hand_set(pair.acceptance, pair.spread)), "drafter": drafter}}
+        return starts
 
     def _rates(self, values: Update) -> Sequence[AcceptanceRate]:
         """Return what a source measured: over all prompts, then by kind; nothing if it is set by hand."""
         source = values[self.source]
         opened: Sequence[AcceptanceEvidence] = values[self.opened_file]
-        known = {f"opened: {one.source}": one for one in opened} | self.recorded
+        known = {_opened(one): one for one in opened} | self.recorded
         if source in known:
             return known[source].rates
         pair = self.measured.get(source)
         return (hand_set(pair.acceptance, pair.spread),) if pair else ()
-
-    def choose(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
-        """Take the device of a curve that was chosen."""
-        changed = {self.fields["device"]: [*DEVICES][chosen_index(event, len(DEVICES), "device")]}
-        return {**changed, **self.draw({**values, **changed}, request)}
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Compute and draw the answer; for an impossible plan, show the problem and the devices that could run it."""
@@ -199,6 +224,8 @@ class CalculatorPanel:
         except HardwareError as error:
             return {
                 self.answer: _NO_ANSWER,
+                self.reasons: {},
+                self.details: "",
                 self.problem: notice("error", str(error), "This cannot be computed."),
                 self.devices: _other_devices(plan_values),
                 self.rows: {},
@@ -213,9 +240,10 @@ class CalculatorPanel:
         shown = self.panel.show(calculator_figure, calculator_figure.draw(calculation), values[self.site.look], request)
         link = "" if _is_first(plan_values) else calculator_link(plan_values)
         source = str(values[self.source]) + (f", {rate.kind}" if rate.kind else "")
-        words = description(plan, rate, source) + _by_kind(plan, rates)
+        verdict, details = _in_two(description(plan, rate, source) + _by_kind(plan, rates))
         return {
-            self.answer: words, self.problem: {}, self.devices: curves_of(plan), self.rows: rows(plan), self.link: link,
+            self.answer: verdict, self.reasons: reasons_of(plan, rate), self.details: details, self.problem: {},
+            self.devices: curves_of(plan), self.rows: rows(plan), self.link: link,
             self.others: method_rows(plan, self.methods),
             **shown,
         }  # fmt: skip
@@ -239,6 +267,21 @@ class CalculatorPanel:
         return {self.fields[name]: parsed[name] for name in values}
 
 
+def _opened(found: AcceptanceEvidence) -> str:
+    return f"opened: {found.source}"
+
+
+def _start(rate: AcceptanceRate) -> dict[str, Any]:
+    spread = min(0.5, max(rate.high - rate.rate, rate.rate - rate.low))
+    return {"acceptance": round(rate.rate, 4), "spread": round(spread, 4)}
+
+
+def _in_two(words: str) -> tuple[str, str]:
+    """The verdict with what it rests on, and what it consists of."""
+    verdict, _, details = words.partition("\n\n")
+    return verdict, details
+
+
 _NO_ANSWER: Final = "# –\n\nNo result for this plan."
 
 
@@ -259,15 +302,15 @@ def _other_devices(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choice(label: str, names: Iterable[str], field: str, **more: Any) -> gr.Dropdown:
-    return gr.Dropdown(list(names), value=FIRST[field], label=label, min_width=200, **more)
+    return gr.Dropdown(list(names), value=FIRST[field], label=label, **({"min_width": 200} | more))
 
 
 def _radio(label: str, choices: Iterable[Any], field: str, **more: Any) -> gr.Radio:
-    return gr.Radio(list(choices), value=FIRST[field], label=label, min_width=120, elem_id=f"plan-{field}", **more)
+    return gr.Radio(list(choices), value=FIRST[field], label=label, elem_id=f"plan-{field}", **more)
 
 
-def _number(label: str, field: str, info: str) -> gr.Number:
-    return gr.Number(FIRST[field], precision=0, label=label, info=info, min_width=200)
+def _number(label: str, field: str) -> gr.Number:
+    return gr.Number(FIRST[field], precision=0, label=label, scale=2, min_width=100)
 
 
 def _real(values: Mapping[str, Any], field: str) -> float:
@@ -417,15 +460,45 @@ def _time(seconds: float) -> str:
 _JS: Final = (
     curves_script()
     + """
-const show = () => {
-  if (!props.value?.curves?.length) return place.replaceChildren();
-  const held = element.contains(document.activeElement);
-  place.replaceChildren(deviceCurves(build, props.value));
-  if (held) place.querySelector(':checked')?.focus();
-};
-element.addEventListener('change', ({ target }) => trigger('choose', { index: Number(target.value) }));
+let [chosen, asked] = [null, null];
+const show = () => showDevices(place, build, { curves: [], ...props.value, chosen: chosen ?? props.value?.chosen });
+element.addEventListener('change', ({ target }) => {
+  chosen = asked = target.value;
+  trigger('choose', {});
+});
+document.addEventListener('draftscope-device', ({ detail: device }) => {  // the field has another device
+  if (asked && device !== asked) return;  // a newer one is on its way to the field
+  [chosen, asked] = [device, null];
+  show();
+});
 """
 )
+
+
+_REASONS_JS: Final = (
+    curves_script() + "const show = () => showReasons(place, build, props.value);\nplace.className = 'reasons';\n"
+)
+
+
+def reasons_of(plan: SpeedupModel, rate: AcceptanceRate) -> dict[str, Any]:
+    """The value of the curves of a verdict: speed-up by acceptance, and by batch with the fastest draft lengths."""
+    verdict = plan.verdict(rate)
+    turns = verdict.turns or (verdict.ends if verdict.is_worth else None)
+    batches = sorted({*BATCHES, plan.batch, *([turns] if turns else [])})
+    fastest = [one.with_best_draft_length() for one in replace(plan, drafts=1).with_each("batch", batches)]
+    ends = [one.with_each("acceptance", (rate.low, rate.high)) for one in fastest]
+    rates = plan.with_each("acceptance", [step / 50 for step in range(51)])
+    return {
+        "rates": [[one.acceptance, one.speed_up] for one in rates],
+        "batches": [
+            [one.batch, one.speed_up, *(each.speed_up for each in two)]
+            for one, two in zip(fastest, ends, strict=True)
+        ],
+        "acceptance": plan.acceptance, "low": rate.low, "high": rate.high, "even": plan.break_even,
+        "batch": plan.batch, "speed": plan.speed_up, "label": f"{times(plan.speed_up)}×",
+        "worth": WORTH,
+        "turn": {"batch": turns, "text": verdict.limit} if turns else None,
+    }  # fmt: skip
 
 
 def curves_of(plan: SpeedupModel) -> dict[str, Any]:

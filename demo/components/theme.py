@@ -160,13 +160,32 @@ button.primary { border: 1px solid var(--ink); }
 button.secondary { border: 1px solid var(--line); background: var(--card); color: var(--ink); }
 button.secondary:hover { border-color: var(--ink); background: var(--card); }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
-#calculator-answer h1 { margin: 0 0 8px; font-size: clamp(24px, 2.25vw, 31px); line-height: 1.2; text-wrap: balance; }
-#calculator-answer h1 em { display: block; margin-top: 6px; font-size: 17px; font-style: normal; font-weight: 500; }
-#calculator-answer p { max-width: 100ch; }
+#calculator-answer h1 {
+  margin: 0; font: 650 clamp(24px, 2.5vw, 36px)/1.2 var(--words); letter-spacing: -0.01em; text-wrap: balance; }
+#calculator-answer h1 em { display: block; margin-top: 6px; font: 400 16px/1.4 Inter, system-ui, sans-serif;
+  letter-spacing: 0; color: var(--soft); }
+#calculator-details { border-radius: 0; }
+#calculator-details p { max-width: 100ch; }
+/* What the verdict rests on, and beside it the form; the curves are as high as the screen lets them be. */
+#plan { display: grid; grid-template-columns: minmax(0, 1fr) minmax(480px, 34%); gap: var(--3); }
+#plan > * { min-width: 0 !important; }
+#calculator-reasons .reasons { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: var(--3);
+  height: clamp(380px, calc(100dvh - 200px), 622px); }
+#plan-form { gap: var(--3); }
+#plan-form .gr-group .block { padding: 9px var(--3) !important; }
+#plan-form .gr-group .block .block { padding: 0 !important; }
+#plan-form fieldset .wrap { gap: 5px; }
+#plan-form fieldset .wrap label { padding: 4px 9px; }
+#plan-form .head input { width: 56px; padding: 0 var(--1); text-align: center; }
+@media (max-width: 1000px) {
+  #plan { grid-template-columns: minmax(0, 1fr); }
+  #calculator-reasons .reasons { height: 330px; }
+}
 #choose-answer p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent);
   font-size: 19px; font-weight: 600; line-height: 1.4; }
 #choose-answer p:not(:only-child) { max-width: 120ch; font-size: 16px; }
 .titled h2 { margin: var(--2) 0 0; font-size: var(--l); font-weight: 620; }
+.empty { visibility: hidden; } /* stands where a plot is being loaded */
 .js-plotly-plot { zoom: var(--print, 1); } /* in true size where it is printed */
 #bias-plot { max-width: 800px; } /* its panels are square */
 #ask { align-items: center; gap: var(--3); }
@@ -223,6 +242,7 @@ footer img { display: none !important; } /* says what the words beside it say */
   .reading td .katex { font-size: 1em; }
   .vertical .wrap { display: grid; grid-template-columns: 1fr 1fr; } /* every name in sight, the figure near */
   .vertical label { padding: 4px; font-size: 13px; }
+  #calculator-reasons .reasons { grid-template-columns: minmax(0, 1fr); grid-auto-rows: 236px; height: auto; }
   .packing > .form { display: grid; grid-template-columns: 1fr; }
 }
 @media (prefers-reduced-motion: reduce) {

@@ -10,10 +10,11 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from playwright.sync_api import Browser, expect
-from support.browser import visit
+from playwright.sync_api import Browser, Route, expect
+from support.browser import choose, visit
 
 from draftscope.analysis.hardware import DEVICES, SIZES
+from draftscope.analysis.hardware_models import MODELS
 from draftscope.analysis.shipped_results import FOLDER
 from draftscope.analysis.tradeoffs import Tradeoff
 from draftscope.demo.components.calculator import CalculatorPanel, _plan, _rate, curves_of
@@ -32,11 +33,12 @@ from draftscope.recommendations import (
     reported_tradeoffs,
     speed_in_words,
 )
-from draftscope.visualizers.calculator import FIRST
+from draftscope.visualizers.calculator import FIRST, NO_DRAFTER
 from draftscope.visualizers.figures.calculator import Calculation, calculator_figure, device_curves
 from draftscope.visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 
 PLAN, RATE = _plan(FIRST), _rate(FIRST)
+_QUEUE = "**/queue/join*"
 
 
 @pytest.fixture(scope="module")
@@ -189,20 +191,21 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
     form = {control: control.value for control in panel.inputs}
     shown = panel.draw(form, visitor)
     assert shown[panel.answer] == panel.answer.value
+    assert shown[panel.details] == panel.details.value and shown[panel.reasons] == panel.reasons.value
     verdict = "# Yes: about 1.5 times, 1.3 to 1.8, at batch 1; memory ends at batch 365. *80% (70% to 90%) of drafts"
-    assert shown[panel.answer].startswith(f"{verdict} accepted, set by hand; it breaks even at 52%.*")
+    assert shown[panel.answer] == f"{verdict} accepted, set by hand; it breaks even at 52%.*"
     assert (
         "Drafts cost nothing"
-        in panel.draw({**form, panel.fields["draft"]: panel.fields["draft"].choices[0][0]}, visitor)[panel.answer]
+        in panel.draw({**form, panel.fields["draft"]: panel.fields["draft"].choices[0][0]}, visitor)[panel.details]
     )
     names = [name for name, _ in panel.source.choices]
     assert names == ["set by hand", *panel.recorded, *panel.measured] and panel.recorded
     assert {pair.target for pair in panel.measured.values()} == {"studio-image", "text-target", "patch-target"}
     for name, pair in panel.measured.items():
-        started = panel.start_from({**form, panel.source: name}, visitor)
-        assert started[panel.fields["acceptance"]] == pair.acceptance
-        assert started[panel.fields["spread"]] == pytest.approx(min(pair.spread, pair.acceptance), abs=0.01)
-        assert ("Drafts cost nothing" in started[panel.answer]) is (pair.drafter == "lookup")
+        (started,) = panel.starts.value[name].values()
+        assert started["acceptance"] == pair.acceptance
+        assert started["spread"] == pytest.approx(min(pair.spread, pair.acceptance), abs=0.01)
+        assert (started["drafter"] == "lookup") is (pair.drafter == "lookup")
         plotted = calculator_figure.draw(Calculation(PLAN, RATE, pair)).select_traces(
             lambda trace: trace.name == "measured"
         )
@@ -210,8 +213,8 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
         lengths = (*(length for length, batch in pair.speeds if batch == 1),)
         assert [(*trace.x,) for trace in plotted] == ([lengths, batches] if PLAN.drafts in lengths else [lengths])
     for name, found in panel.recorded.items():
-        started = panel.start_from({**form, panel.source: name}, visitor)
-        assert f"*{found.rates[0]} of drafts accepted, {name}; " in started[panel.answer]
+        drawn = panel.draw({**form, panel.source: name}, visitor)
+        assert f"*{found.rates[0]} of drafts accepted, {name}; " in drawn[panel.answer]
     methods = {row[0]: row[1:] for row in shown[panel.others]["rows"]}
     assert len(methods) == len(panel.methods) == 9
     assert methods["MC-SJD"][:3] == [
@@ -240,7 +243,8 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
     ):
         refused = panel.draw({**form, panel.fields["gpus"]: 1, control: value}, visitor)
         assert refused[panel.problem]["text"].startswith(problem)
-        assert "times" not in refused[panel.answer] and refused[panel.rows] == {} and refused[panel.link] == ""
+        assert "times" not in refused[panel.answer] and refused[panel.reasons] == refused[panel.rows] == {}
+        assert refused[panel.details] == refused[panel.link] == ""
         assert not refused[panel.panel.plot]["visible"]
         tiles = {each["device"]: each["note"] for each in refused[panel.devices]["curves"]}
         # A device with more memory still has an answer; of numbers out of range nothing has.
@@ -267,34 +271,32 @@ def test_a_model_brings_its_drafter_and_as_many_gpus_as_hold_it(panel: Calculato
         ("Llama 3.3 70B", "Llama 3.2 1B", "on 2 H100"), ("Gemma 3 27B", "Gemma 3 1B", "on H100"),
         ("Qwen3 235B A22B", "Qwen3 1.7B", "on 8 H100"),
     ):  # fmt: skip
-        chosen = panel.choose_target({**form, panel.fields["target"]: target}, visitor)
-        assert chosen[panel.fields["draft"]] == drafter
-        assert f"{target}, drafts by {drafter}, {gpus}:" in chosen[panel.answer]
-    assert "Its 4 tokens touch 29 of 128 experts in a layer, ordinary decoding's 8." in chosen[panel.answer]
+        assert MODELS[target].drafter == drafter
+        chosen = panel.draw({**form, panel.fields["target"]: target, panel.fields["draft"]: drafter}, visitor)
+        assert f"{target}, drafts by {drafter}, {gpus}:" in chosen[panel.details]
+    assert "Its 4 tokens touch 29 of 128 experts in a layer, ordinary decoding's 8." in chosen[panel.details]
     small = panel.draw({**form, panel.fields["target"]: "Llama 3.3 70B", panel.fields["weights"]: 4}, visitor)
-    assert "Llama 3.3 70B in 4 bits, drafts by Llama 3.2 1B in 4 bits, on H100:" in small[panel.answer]
+    assert "Llama 3.3 70B in 4 bits, drafts by Llama 3.2 1B in 4 bits, on H100:" in small[panel.details]
 
 
-def test_an_opened_file_sets_the_acceptance_by_kind_of_prompt_until_a_hand_does(panel: CalculatorPanel) -> None:
+def test_an_opened_file_gives_the_acceptance_by_kind_of_prompt(panel: CalculatorPanel) -> None:
     visitor = gr.Request(session_hash="mine")
     form = {control: control.value for control in panel.inputs}
-    opened = panel.open({**form, panel.upload: json.dumps(bench_file()).encode()}, visitor)
+    opened = panel.open({**form, panel.upload: json.dumps(bench_file()).encode()})
     source, found = opened[panel.source]["value"], opened[panel.opened_file]
     assert source == "opened: bench of mine, eager" and source in opened[panel.source]["choices"]
-    assert f"({found[0].rates[0].low:.0%} to" in opened[panel.answer] and f"accepted, {source};" in opened[panel.answer]
-    assert "By kind of prompt: code " in opened[panel.answer] and opened[panel.kind]["choices"] == [
-        "all prompts", "code", "story",
-    ]  # fmt: skip
-    now = {**form, panel.source: source, panel.opened_file: found, panel.kind: "code"}
-    code = panel.start_from(now, visitor)
-    assert code[panel.fields["acceptance"]] == round(found[0].rates[1].rate, 4) > opened[panel.fields["acceptance"]]
+    assert opened[panel.kind]["choices"] == ["all prompts", "code", "story"] == [*opened[panel.starts][source]]
+    now = {**form, panel.source: source, panel.opened_file: found}
+    drawn = panel.draw(now, visitor)
+    assert f"({found[0].rates[0].low:.0%} to" in drawn[panel.answer] and f"accepted, {source};" in drawn[panel.answer]
+    assert "By kind of prompt: code " in drawn[panel.details]
+    start = opened[panel.starts][source]
+    assert start["code"]["acceptance"] == round(found[0].rates[1].rate, 4) > start["all prompts"]["acceptance"]
+    code = panel.draw({**now, panel.kind: "code"}, visitor)
     assert f"{found[0].rates[1]} of drafts accepted, {source}, code;" in code[panel.answer]
-    by_hand = panel.set_by_hand({**now, panel.fields["acceptance"]: 0.5}, visitor)
-    assert by_hand[panel.source] == "set by hand" and "50% (40% to 60%)" in by_hand[panel.answer]
-    refused = panel.open({**form, panel.upload: b"PK"}, visitor)
-    assert [*refused] == [panel.problem, panel.upload] and "is of no known form; give a result of" in refused[
-        panel.problem
-    ]["text"]
+    refused = panel.open({**form, panel.upload: b"PK"})
+    assert [*refused] == [panel.file_notice, panel.upload]
+    assert "is of no known form; give a result of" in refused[panel.file_notice]["text"]
 
 
 def bench_file() -> dict[str, Any]:
@@ -352,10 +354,113 @@ def test_a_device_is_chosen_by_its_curve(browser: Browser, server: str) -> None:
         expect(answer).to_contain_text("1.9 times")
         expect(page.get_by_label("Device", exact=True)).to_have_value("L4")
         expect(page.locator("#calculator-plot .gtitle-subtitle")).to_contain_text("L4")
-        curves.get_by_role("radio", name="L4").press("ArrowRight")
+        page.keyboard.press("ArrowRight")
         expect(page.get_by_label("Device", exact=True)).to_have_value("RTX 3090")
+        expect(curves.get_by_role("radio", name="RTX 3090")).to_be_focused()
         expect(page.locator("#calculator-plot .gtitle-subtitle")).to_contain_text("RTX 3090")
         page.wait_for_function("/plan.device=RTX(_|[+]|%20)3090/.test(location.hash)")
+
+
+def test_an_answer_that_is_late_takes_no_newer_choice_back(browser: Browser, server: str) -> None:
+    with visit(browser, f"{server}/#tab=choose") as page:
+        curves, subtitle = page.locator("#calculator-devices"), page.locator("#calculator-plot .gtitle-subtitle")
+        device, routes = page.get_by_label("Device", exact=True), list[Route]()
+        expect(subtitle).to_contain_text("H100")
+        page.route(_QUEUE, lambda route: routes.append(route))
+        curves.get_by_role("radio", name="H100").focus()
+        with page.expect_request(_QUEUE):
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowDown")
+        chosen = curves.get_by_role("radio", name="M3 Max")
+        expect(device).to_have_value("M3 Max")
+        with page.expect_request(_QUEUE):
+            routes.pop().continue_()
+        expect(subtitle).to_contain_text("H200")  # the answer to the first key
+        expect(chosen).to_be_checked()
+        expect(chosen).to_be_focused()
+        expect(device).to_have_value("M3 Max")
+        choose(page, page.get_by_label("Your model", exact=True), "Gemma 3 27B")
+        page.get_by_label("Context").fill("4096")
+        expect(page.get_by_role("option")).to_have_count(0)
+        choose(page, page.get_by_label("Drafter", exact=True), "Gemma 3 4B")
+        with page.expect_request(_QUEUE):
+            routes.pop().continue_()
+        expect(subtitle).to_contain_text("Llama 3.1 8B, drafts by Llama 3.2 1B, 1 M3 Max")
+        expect(page.get_by_label("Drafter", exact=True)).to_have_value("Gemma 3 4B")
+        routes.pop().continue_()
+        expect(subtitle).to_contain_text("Gemma 3 27B, drafts by Gemma 3 4B, 1 M3 Max")
+        expect(subtitle).to_contain_text("context 4096")
+
+
+def test_measurements_are_of_the_kind_pressed_last(browser: Browser, server: str) -> None:
+    with visit(browser, f"{server}/#tab=choose") as page:
+        kinds, answers, routes = page.locator("#choose-kind"), page.locator("#choose-answer p"), list[Route]()
+        expect(answers).to_have_count(4)
+        page.route(_QUEUE, lambda route: routes.append(route))
+        with page.expect_request(_QUEUE):
+            kinds.get_by_role("radio", name="Pictures").check()
+        text = kinds.get_by_role("radio", name="Text", exact=True)
+        text.check()
+        with page.expect_request(_QUEUE):
+            routes.pop().continue_()
+        expect(answers).to_contain_text("for pictures")
+        expect(text).to_be_checked()
+        routes.pop().continue_()
+        expect(answers).to_contain_text("for text")
+        expect(text).to_be_checked()
+
+
+def test_verdict_and_break_even_stand_in_the_first_screen(browser: Browser, server: str) -> None:
+    with visit(browser, f"{server}/#tab=choose") as page:
+        reasons = page.locator("#calculator-reasons figure")
+        rate, batch = reasons.first, reasons.last
+        for width, height in ((1440, 900), (1280, 720), (390, 844)):
+            page.set_viewport_size({"width": width, "height": height})
+            for part in (
+                page.locator("#calculator-answer"),
+                rate,
+                rate.get_by_role("img", name="1.5× with 80% of drafts accepted; breaks even at 52%."),
+                rate.get_by_text("breaks even at 52%", exact=True),
+                batch.get_by_text("memory ends at batch 365", exact=True),
+                *([page.get_by_label("Your model", exact=True)] if width > 500 else []),
+            ):
+                expect(part).to_be_in_viewport(ratio=1)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_source_fills_the_form_until_a_hand_changes_it(browser: Browser, server: str) -> None:
+    with visit(browser, f"{server}/#tab=choose", console=True) as page:
+        answer, source = page.locator("#calculator-answer"), page.get_by_label("Acceptance", exact=True)
+        rate, draft = page.get_by_label("number input for Drafts accepted"), page.get_by_label("Drafter", exact=True)
+        upload, notice = page.locator("#acceptance-upload input"), page.locator("#acceptance-notice .notice")
+        choose(page, source, "measured here: text-target by lookup")
+        expect(draft).to_have_value(NO_DRAFTER)
+        expect(rate).not_to_have_value("0.8")
+        rate.fill("0.5")
+        expect(source).to_have_value("set by hand")
+        expect(answer).to_contain_text("50% (")
+        kinds = page.locator("#prompt-kind")
+        expect(kinds).to_be_hidden()
+        content = json.dumps(bench_file()).encode()
+        upload.set_input_files({"name": "bench.json", "mimeType": "application/json", "buffer": content})
+        expect(source).to_have_value("opened: bench of mine, eager")
+        expect(answer).to_contain_text("75% (36% to 100%) of drafts accepted, opened: bench of mine, eager")
+        expect(notice).to_have_text("Opened: bench of mine, eager, 75% (36% to 100%) of drafts accepted.")
+        kinds.get_by_role("radio", name="code").check()
+        expect(answer).to_contain_text("of drafts accepted, opened: bench of mine, eager, code;")
+        for name, content, problem in (
+            ("empty.json", b"\n", "is empty"),
+            ("wrong.log", b"\x89PNG", "is of no known form"),
+        ):
+            upload.set_input_files({"name": name, "mimeType": "text/plain", "buffer": content})
+            expect(notice).to_contain_text(f"Invalid file file: {problem}; give a result of draftscope bench")
+            expect(notice).to_be_in_viewport(ratio=1)
+            expect(source).to_have_value("opened: bench of mine, eager")
+        expect(answer).to_contain_text("opened: bench of mine, eager, code;")
+        rate.fill("0.6")
+        expect(kinds).to_be_hidden()
+        expect(answer).to_contain_text("of drafts accepted, set by hand;")
 
 
 def test_another_draft_length_takes_half_a_million_calls(panel: CalculatorPanel) -> None:

@@ -92,7 +92,7 @@ def test_an_engineer_gets_a_verdict_for_a_model_of_theirs_in_three_clicks(walk: 
     expect(answer).to_contain_text("Yes: about 2.1 times, 1.7 to 2.7, at batch 1; memory ends at batch 28.")
     expect(answer).to_contain_text("80% (70% to 90%) of drafts accepted, set by hand; it breaks even at 43%.")
     expect(page.get_by_label("Drafter", exact=True)).to_have_value("Qwen3 1.7B")
-    expect(page.locator("#calculator-answer p").last).to_contain_text("computed from data sheets, not measured")
+    expect(page.locator("#calculator-details p")).to_contain_text("computed from data sheets, not measured")
     assert walk.clicks == 3
 
     page.locator("#acceptance-upload input").set_input_files(
@@ -102,7 +102,7 @@ def test_an_engineer_gets_a_verdict_for_a_model_of_theirs_in_three_clicks(walk: 
     page.locator("#acceptance-upload input").set_input_files(
         {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"nothing"}
     )
-    expect(page.locator("#calculator-problem [role=alert]")).to_contain_text("file: is of no known form; give a result")
+    expect(page.locator("#acceptance-notice [role=alert]")).to_contain_text("file: is of no known form; give a result")
 
 
 def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:

@@ -68,14 +68,20 @@ def calculator_html(sources: Iterable[tuple[str, AcceptanceRate]] = (), after: s
 
 @cache
 def curves_script() -> str:
-    """Return the JavaScript that defines `deviceCurves`."""
-    return joined(FOLDER, ("curves",))
+    """Return the JavaScript that defines `showDevices` and `showReasons`."""
+    return joined(FOLDER, ("curves", "reasons"))
 
 
 @cache
 def curves_style() -> str:
     """Return the style sheet of the curves, for the element that holds them."""
     return _read("curves.css")
+
+
+@cache
+def reasons_style() -> str:
+    """Return the style sheet of the curves of a verdict, for the element that holds them."""
+    return _read("reasons.css")
 
 
 @cache

@@ -2,7 +2,7 @@
 // The calculator of a page without a server: a form, its answer, curves of devices and a table. The address keeps the form.
 
 import { find, make } from "../lessons/core.js";
-import { deviceCurves } from "./curves.js";
+import { showDevices } from "./curves.js";
 import { curvesOf, description, planOf, quantised, tableOf } from "./speedup.js";
 
 /** Fields have this before their names in addresses, as in those of the app. */
@@ -60,10 +60,9 @@ export function beginCalculator(root, { presets, first, drafters, none, sources 
 
   function showCurves(plan) {
     const place = find(root, ".curves");
-    const held = place.contains(document.activeElement);
     const other = plan ?? presets.devices.map((device) => planWith(device)).find((each) => each);
-    place.replaceChildren(...(other ? [deviceCurves(make, { ...curvesOf(other, presets.devices), chosen: values.device })] : []));
-    if (held) /** @type {HTMLElement | null} */ (place.querySelector(":checked"))?.focus();
+    const shown = other ? curvesOf(other, presets.devices) : { curves: [], longest: 0, most: 1 };
+    showDevices(place, make, { ...shown, chosen: values.device });
   }
 
   /** The plan of the form on another device; null if it cannot run there. */
@@ -135,7 +134,7 @@ export function beginCalculator(root, { presets, first, drafters, none, sources 
       select("engine", "Engine", same(names.engine)), number("batch", "Batch", 1, 4096), number("context", "Context, tokens", 0, 1_000_000)),
     make("div", {}, ...(chooser ? [make("label", {}, make("span", {}, "Acceptance"), chooser)] : []), range("acceptance", "Drafts accepted, if those before were", 1, 0.01),
       range("spread", "Known to within", 0.5, 0.01), range("drafts", "Draft length γ", 128, 1)));
-  find(root, ".curves").addEventListener("change", ({ target }) => change({ device: names.device[Number(/** @type {HTMLInputElement} */ (target).value)] }));
+  find(root, ".curves").addEventListener("change", ({ target }) => change({ device: /** @type {HTMLInputElement} */ (target).value }));
   addEventListener("hashchange", () => {
     Object.assign(values, first);
     readAddress();

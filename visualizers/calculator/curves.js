@@ -24,17 +24,23 @@ function curve({ speeds, best, pays_to: last }, { longest, most }) {
     drawn("circle", { cx: at[0], cy: at[1], r: 4 }));
 }
 
-/** The devices to choose from, as radio buttons that hold their curves; `made` makes an element of a tag, attributes and children. */
-export function deviceCurves(made, { chosen, curves, longest, most }) {
-  const one = (each, index) => {
-    const radio = made("input", { type: "radio", name: "calculator-device", value: index });
-    radio.checked = each.device === chosen;
-    radio.disabled = !each.speeds.length;
-    return made("label", { "data-no-terms": "" }, radio, made("strong", {}, each.device), made("span", {}, each.fastest),
-      ...(each.speeds.length ? [curve(each, { longest, most })] : []), made("small", {}, each.note));
-  };
-  return made("fieldset", {},
-    made("legend", {}, "Computed speed-up by draft length γ, on every device"),
-    made("p", {}, `γ from 1 to ${longest}. Dotted line: ordinary decoding. Dot: the fastest γ. Orange mark: from there on slower than ordinary decoding.`),
-    ...curves.map(one));
+/** Show the devices to choose from, as radio buttons with their curves. The buttons stay, with their focus, as long as the
+ * devices are the same. `made` makes an element of a tag, attributes and children. @param {Element} place */
+export function showDevices(place, made, { chosen, curves, longest, most }) {
+  const names = () => [...place.querySelectorAll("input")].map(({ value }) => value).join();
+  if (!curves.length) return place.replaceChildren();
+  if (names() !== curves.map(({ device }) => device).join()) {
+    const explained = `γ from 1 to ${longest}. Dotted line: ordinary decoding. Dot: the fastest γ. Orange mark: from there on slower than ordinary decoding.`;
+    place.replaceChildren(made("fieldset", {},
+      made("legend", {}, "Computed speed-up by draft length γ, on every device"), made("p", {}, explained),
+      ...curves.map(({ device: value }) =>
+        made("label", { "data-no-terms": "" }, made("input", { type: "radio", name: "calculator-device", value }), made("div", {})))));
+  }
+  for (const [index, radio] of place.querySelectorAll("input").entries()) {
+    const { device, speeds, fastest, note } = curves[index];
+    radio.checked = device === chosen;
+    radio.disabled = !speeds.length;
+    const drawing = speeds.length ? [curve(curves[index], { longest, most })] : [];
+    radio.nextElementSibling?.replaceChildren(made("strong", {}, device), made("span", {}, fastest), ...drawing, made("small", {}, note));
+  }
 }
