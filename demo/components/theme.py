@@ -18,7 +18,7 @@ const phone = {_PHONE};
 phone.addEventListener('change', () => trigger('turned', {{ narrow: phone.matches }}));
 // A list of gradio's that Escape closed filters by what is typed next, and finds nothing: the field is left.
 document.addEventListener('keydown', ({{ key, target }}) => {{
-  if (key === 'Escape' && target.matches?.('input[role=listbox]')) setTimeout(() => target.blur());
+  if (key === 'Escape' && target.matches?.('input[role=combobox]')) setTimeout(() => target.blur());
 }});
 """
 _MARK: Final = "globalThis.draftscopeTerms.watch(element.closest('.gradio-container'));\n"
@@ -133,8 +133,8 @@ CSS: Final = """
 .label-wrap > .icon { flex: none; align-self: center; font-size: var(--xs); }
 .label-wrap:not(.open) > .icon { transform: rotate(-90deg) !important; } /* to the right, where it opens */
 /* Fields are lines on the card as buttons are; an upload is a line that a file can be dropped on. */
-.block .container > .wrap:has([role=listbox]) { border: 1px solid var(--line); background: var(--card); }
-.block .container > .wrap:has([role=listbox]):hover { border-color: var(--ink); }
+.block .container > .wrap:has([role=combobox]) { border: 1px solid var(--line); background: var(--card); }
+.block .container > .wrap:has([role=combobox]):hover { border-color: var(--ink); }
 .block .tab-like-container, .block .tab-like-container > * { background: none; }
 .block:has(> .upload-container) { align-self: start; border: 0 !important; background: none; }
 .block:has(> .upload-container) > label { position: static; padding: 0 0 var(--2); border: 0; background: none;
