@@ -131,7 +131,7 @@ def others_computing(count: int) -> Iterator[None]:
 
 
 def waiting(browser: Any, address: str, first_step_milliseconds: float) -> list[Claim]:
-    """What a visitor waits for: until the page moves, until the app has started in it, and after a click on Run."""
+    """Measure the waits of a visitor: until the page moves, until the app has started in it, after a click on Run."""
     return [*opening(browser, address), clicking(browser.new_page(), address, first_step_milliseconds)]
 
 

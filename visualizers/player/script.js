@@ -89,7 +89,7 @@ export class Script {
 
   /**
    * `ruler` gives the width of a text; `size` gives where lines start and end, at `left` and `right`, and how many `lines` fit.
-   * `breaks` is whether the text beside it has its line breaks; a text whose positions are fixed decides for itself.
+   * `breaks` is whether the other text has its line breaks; a text whose positions are fixed decides for itself.
    */
   constructor(replay, ruler, size, breaks = true) {
     Object.assign(this, { replay, ruler, size, breaks, end: replay.endIn(replay.latest), words: [], standing: new Map(), passes: [], read: false });
