@@ -69,9 +69,12 @@ CSS: Final = """
 #pages > .tabitem { padding: 0; }
 .gradio-container { --above: 214px; } /* what stands above the workbench */
 .gradio-container:has(#tray-problem .notice) { --above: 276px; }
-#compare-bar { align-items: start; flex-wrap: nowrap; }
-#compare-bar > .block { flex: 1 1 0; min-width: 0 !important; }
-#compare-bar > button { flex: none; }
+/* The list of runs, opened, has the whole width; its buttons stay beside its name. */
+#compare-bar { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: start; }
+#compare-bar > .block { grid-area: 1 / 1; min-width: 0 !important; }
+#compare-bar:has(details[open]) > .block { grid-area: 1 / 1 / 2 / -1; }
+#compare-buttons { z-index: 1; grid-area: 1 / 2; flex-wrap: nowrap; width: auto; }
+#compare-buttons > button { flex: none; min-width: 130px !important; }
 #workbench { display: grid; grid-template-columns: minmax(0, 1fr) minmax(0, 1.5fr); gap: 12px; align-items: stretch; }
 #workbench > * {
   height: max(470px, calc(100dvh - var(--above))); min-width: 0 !important; overflow: hidden auto !important; }
@@ -106,7 +109,7 @@ CSS: Final = """
 #workbench #compare-viewer .is-many .ds-head > div { flex: 1 1 150px; min-width: 0; }
 #workbench #compare-viewer .is-many h2 {
   overflow: hidden; font-size: var(--s); text-overflow: ellipsis; white-space: nowrap; }
-#workbench #compare-viewer .is-many .ds-outcome { flex-wrap: nowrap; gap: var(--2); align-items: baseline; }
+#workbench #compare-viewer .is-many .ds-outcome { gap: 0 var(--2); align-items: baseline; }
 #workbench #compare-viewer .is-many .ds-outcome div {
   flex-direction: row-reverse; align-items: baseline; gap: var(--1); }
 #workbench #compare-viewer .is-many .ds-outcome div:not(:nth-child(2)) dt { display: none; }
@@ -116,16 +119,25 @@ CSS: Final = """
   display: flex; flex: 1; align-items: stretch; min-height: 0; max-width: none; }
 #workbench #compare-viewer .is-many .ds-picture { /* square, so that two rows of them fit */
   flex: 0 1 calc((max(470px, 100dvh - var(--above)) - 228px) / 2); }
+#workbench #compare-viewer .is-many .is-video .ds-picture { /* four frames wide, two high */
+  flex: 0 1 calc((max(470px, 100dvh - var(--above)) - 292px) * 0.86); }
 #workbench #compare-viewer .is-many .ds-text:not([hidden]) {
   display: flex; flex: 1; flex-direction: column; min-height: 0; }
 #workbench #compare-viewer .is-many .ds-tokens {
   flex: 1; padding: 6px 10px; overflow: auto; font-size: var(--s); line-height: 1.65; }
 @media (max-width: 900px) {
-  #compare-bar { flex-wrap: wrap; }
-  #compare-bar > .block { flex-basis: 100%; }
+  #compare-bar { grid-template-columns: minmax(0, 1fr); }
+  #compare-bar > .block { grid-area: 1 / 1 !important; }
+  #compare-buttons { grid-area: 2 / 1; }
   #workbench { grid-template-columns: minmax(0, 1fr); }
   #workbench > * { height: auto; }
-  #workbench #compare-viewer .is-many .ds-lane { min-height: 150px; }
+  #workbench #compare-viewer .is-many .ds-lanes.ds-lanes:nth-child(n):has(.ds-lane) {
+    grid-template-columns: repeat(2, minmax(0, 1fr)); grid-auto-rows: auto; }
+  #workbench #compare-viewer .is-many .ds-controls { grid-template-columns: auto minmax(0, 1fr); }
+  #workbench #compare-viewer .is-many .ds-reading { grid-column: 1 / -1; }
+  #workbench #compare-viewer .is-many .ds-choices { grid-row: 3; grid-column: 1 / -1; }
+  #workbench #compare-viewer .is-many .ds-tokens { max-height: 40vh; } /* a long text scrolls, the others stay near */
+  #workbench #compare-viewer .is-many :is(.ds-picture, .is-video .ds-picture) { flex: 1; }
 }
 .label-wrap { gap: 12px; } /* of an accordion */
 .label-wrap > span { text-align: left; }
@@ -196,6 +208,7 @@ button.secondary:hover { border-color: var(--ink); background: var(--card); }
 #prompt :is(textarea, input):focus-visible { outline: 2px solid var(--color-accent) !important; outline-offset: 1px; }
 #prompt textarea:placeholder-shown, #prompt textarea::placeholder {
   overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.gradio-container:has(#run:disabled) #again { visibility: hidden; } /* its place stays */
 #run, #stop, #stop-what-if { min-height: 46px; }
 .aligned { align-items: end; }
 .aligned > button { flex: 0 0 auto; min-height: 40px; margin-bottom: 13px; }

@@ -59,6 +59,7 @@ _GRID: Final = "grid"
 _STOPPED: Final = (
     "Stopped: {} of the {} runs were not decoded, and the others are selected. The button continues with them."
 )
+_LEFT: Final = "Of {}, {} are in the list and not selected: at most {} runs are compared at once."
 _NONE: Final = "No run is selected. Select two or more to compare them."
 _PRESS_RUN: Final = "() => document.getElementById('run').click()"
 
@@ -83,11 +84,12 @@ class ComparePage:
         small: dict[str, Any] = {"variant": "secondary", "size": "sm", "scale": 0}
         with gr.Row(elem_id="compare-bar"):
             self.box = run_list(listed(self.recorded, RunSelection()), elem_id="tray")
-            self.fetching = StartStop(site, "tray-fetch", "tray-halt", _button(()), **small, visible=False)
-            self.fetch = self.fetching.start
-            files: dict[str, Any] = {"file_types": [".json", ".gz"], "type": "binary", "file_count": "multiple"}
-            self.upload = gr.UploadButton("Open traces", **files, **small, min_width=130, elem_id="tray-upload")
-            self.export = gr.Button("Export .zip", **small, min_width=130, visible=False, elem_id="tray-zip")
+            with gr.Row(elem_id="compare-buttons"):
+                self.fetching = StartStop(site, "tray-fetch", "tray-halt", _button(()), **small, visible=False)
+                self.fetch = self.fetching.start
+                files: dict[str, Any] = {"file_types": [".json", ".gz"], "type": "binary", "file_count": "multiple"}
+                self.upload = gr.UploadButton("Open traces", **files, **small, min_width=130, elem_id="tray-upload")
+                self.export = gr.Button("Export .zip", **small, min_width=130, visible=False, elem_id="tray-zip")
         self.problem = notice_box(elem_id="tray-problem")
         self.wanted = gr.State(())
         """Runs that an address names, until they are there."""
@@ -328,6 +330,8 @@ class ComparePage:
         update = {**self._show_selection(tray.with_run(entries), values, request), self.upload: None}
         if wrong:
             update[self.problem] = notice("error", " ".join(wrong), "Some files are not valid traces")
+        elif left := len({entry.id for entry in entries} - {entry.id for entry in update[self.tray].chosen}):
+            update[self.problem] = notice("info", _LEFT.format(counted(len(entries), "opened run"), left, MAX_SELECTED))
         elif again:
             update[self.problem] = notice("info", f"Already in the list: {again}.")
         return update

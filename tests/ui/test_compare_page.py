@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from support.broken_engines import SpeculativeEngine
-from support.browser import accessible, downloaded, press_once
+from support.browser import accessible, downloaded, press_once, visit
 from support.fake_server import fake_server
 
 import draftscope as ds
@@ -32,6 +32,15 @@ NUM_TICKS_DURING_REDRAW = """async () => {
     if (draftscopePlayers['compare-viewer'].snapshot().lanes.length === 3) return Math.min(...seen);
   return 'the tick is lost';
 }"""
+
+SIX = ("ordinary", "psd", "simsd", "s2d2", "confidence", "lopa")
+CUT = """() => [...document.querySelectorAll(
+  '.ticked .chip, #compare-buttons > button, #compare-viewer :is(.ds-controls > *, .ds-outcome, .ds-cells)')]
+  .map((part) => [part, part.closest('.ds-lane, .ds-controls, #compare-bar').getBoundingClientRect().right + 1])
+  .filter(([part, end]) => part.checkVisibility() &&
+    (part.scrollWidth > part.clientWidth + 1 || part.getBoundingClientRect().right > end))
+  .map(([part]) => `${part.className}: ${part.innerText}`)"""
+"""What is wider than its place, and would be cut."""
 
 
 def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: Page, tmp_path: Path) -> None:
@@ -384,3 +393,35 @@ def test_greedy_texts_of_two_engines_are_opened_side_by_side(page: Page, tmp_pat
     (tmp_path / "diff.json").write_text("{}")
     upload.set_input_files(tmp_path / "diff.json")
     expect(page.locator("#diff-verdict [role=alert]")).to_contain_text("Invalid comparison")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (390, 844)], ids=str)
+def test_six_runs_share_the_screen_and_no_name_or_number_is_cut(
+    browser: Browser, shipped_server: str, size: tuple[int, int], tmp_path: Path
+) -> None:
+    address = f"{shipped_server}/#{'&'.join(f'compare=text-{name}' for name in SIX)}"
+    with visit(browser, address, viewport={"width": size[0], "height": size[1]}) as page:
+        page.wait_for_function(f"{COMPARED}?.lanes.length === 6")
+        curve = page.locator("#bench .curve .names span")
+        expect(curve.first).to_be_visible()
+        assert page.evaluate(CUT) == []
+        expect(page.locator("#bench .churns .draw")).to_have_count(6)
+        below = "(panel) => panel.scrollHeight - panel.clientHeight"
+        assert page.locator("#bench .churn").evaluate(below) <= 1  # every run has its strip
+        if size[0] > 900:
+            for lane in page.locator("#compare-viewer .ds-lane").all():
+                expect(lane).to_be_in_viewport(ratio=1)
+        page.locator("#tray summary").click()
+        drawer, tabs = page.locator("#tray .drawer").bounding_box(), page.locator("#compare-bar").bounding_box()
+        assert drawer is not None and tabs is not None and drawer["width"] > 0.98 * tabs["width"]
+        if size[0] > 900:  # a run is up to three lines
+            heights = page.evaluate("[...document.querySelectorAll('#tray tbody tr')].map((row) => row.offsetHeight)")
+            assert max(heights) < 70
+        files = [tmp_path / f"{seed}.json.gz" for seed in range(8)]
+        for seed, file in enumerate(files):
+            write(decode_toy_raster("scd", window=8, seed=seed), file)
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Open traces").click()
+        chooser.value.set_files(files)
+        expect(page.locator("#tray-problem")).to_contain_text("Of 8 opened runs, 2 are in the list and not selected")

@@ -422,7 +422,7 @@ class Workbench {
   drawCurve() {
     const curves = this.runs.filter(({ curve }) => curve);
     const named = curves.filter(({ curve }) => curve.column === curves[0].curve.column);
-    this.curveNames.replaceChildren(...named.map(({ name, index }) => build("span", { class: `series-${index % 4}`, title: name }, build("i"), name)));
+    this.curveNames.replaceChildren(...named.map(({ name, index }) => build("span", { class: `series-${index % 6}`, title: name }, build("i"), name)));
     const { width, height } = this.curve.parentNode.getBoundingClientRect();
     const first = curves[0]?.curve;
     this.curveTitle.replaceChildren(...(first ? [`${first.title} `, build("span", {}, "press a point")] : ["No verdicts ", build("span", {}, "these runs verify no drafts")]));
@@ -441,7 +441,7 @@ class Workbench {
     const marked = this.at?.[first?.column] ?? this.age;
     named.forEach((run) => {
       const { points } = run.curve;
-      const shade = `series-${run.index % 4}`;
+      const shade = `series-${run.index % 6}`;
       parts.push(build("svg:path", { d: points.map(([at, mean], n) => `${n ? "L" : "M"}${x(at)} ${y(mean)}`).join(""), class: `line ${shade}` }));
       for (const [at, mean, count] of points) {
         const click = () => { Object.assign(this, { question: null, age: this.age === at ? null : at }); this.filter.value = ""; this.slider.parentNode.hidden = true; this.answer(); };
