@@ -7,7 +7,7 @@ script puts into it what it builds from the value, node by node.
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import gradio as gr
 
@@ -24,6 +24,7 @@ const build = (tag, attributes, ...children) => {
 };
 const place = element.firstElementChild;
 const PICTURE = /^data:image[/](png|webp);base64,[A-Za-z0-9+/]+=*$/;
+const waits = () => props.value?.waits === true;
 const chooses = (pressed = () => {}) => element.addEventListener('click', ({ target }) => {
   const button = target.closest?.('button[data-index]');
   if (!button) return;
@@ -76,6 +77,8 @@ _FACTS_JS = """
 const one = ({ label, figure, note }) =>
   build('div', {}, build('dt', {}, label), build('dd', {}, figure), build('dd', { class: 'note' }, note));
 const show = () => {
+  place.classList.toggle('waits', waits());
+  if (waits()) return;
   const facts = props.value || [];
   place.replaceChildren(...(facts.length ? [build('dl', { class: 'facts' }, ...facts.map(one))] : []));
 };
@@ -88,6 +91,8 @@ _FACTS_CSS = """
 .facts dt { margin: 0; font-size: 13px; color: var(--body-text-color-subdued); }
 .facts dd { margin: 2px 0 0; font-size: 24px; font-weight: 650; line-height: 1.2; color: var(--body-text-color);
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+.waits dd { visibility: hidden; } /* until the run has ended */
+.waits dd:not(.note)::before { content: '…'; position: absolute; visibility: visible; }
 .facts dd.note { font-size: 13px; font-weight: 400; line-height: 1.4; color: var(--body-text-color-subdued); }
 """
 
@@ -96,6 +101,8 @@ const list = build('ul', {});
 const fold = build('details', {}, build('summary', {}, title), list);
 const item = ([name, text]) => build('li', {}, ...(name ? [build('strong', {}, `${name}: `)] : []), text);
 const show = () => {
+  fold.inert = waits();
+  if (fold.inert) return;
   const items = Object.entries(props.value || {});
   list.replaceChildren(...items.map(item));
   if (items.length) place.append(fold);
@@ -111,6 +118,7 @@ summary::marker { content: none; }
 summary::before { content: '▼'; font-size: 12px; transform: rotate(-90deg); }
 details[open] summary::before { transform: none; }
 summary:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 2px; }
+details[inert] > * { opacity: .5; }
 ul { max-width: 82ch; margin: 8px 0 0; padding-left: 20px; }
 li { margin: 6px 0; }
 """
@@ -209,7 +217,8 @@ const taken = (files, link) => {
   if (link && navigator.clipboard) buttons.push(copying('link', () => location.href));
   return [build('div', { class: 'taken' }, ...buttons)];
 };
-const row = (tag, attributes, cells) => build('tr', {}, ...cells.map((cell) => build(tag, attributes, cell)));
+const row = (tag, attributes, cells) => build('tr', {}, ...cells.map((cell) =>
+  build(tag, cells.length > 4 && cell.length > 40 ? { ...attributes, class: 'long' } : attributes, cell)));
 const filled = (scroller, { heads, rows, more, files, link }) => {
   if (!rows?.length) return [];
   const body = rows.map((cells) => row('td', {}, cells));
@@ -236,6 +245,7 @@ table { width: 100%; border-collapse: collapse; font-size: 13px; font-variant-nu
 th, td { padding: 6px 12px; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--border-color-primary); }
 th { position: sticky; top: 0; font-weight: 600; white-space: nowrap; background: var(--background-fill-secondary); }
+.long { min-width: 20em; }
 td:nth-child(2):last-child { overflow-wrap: anywhere; } /* a value beside its name */
 p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); overflow-wrap: anywhere; }
 h3 { margin: 0; font-size: 16px; font-weight: 600; line-height: 1.3; color: var(--body-text-color); }
@@ -300,6 +310,10 @@ def notice(
     titles = {"error": "This failed.", "warning": "Mind this.", "info": ""}
     role = "alert" if kind == "error" else "status"
     return {"kind": kind, "title": title or titles[kind], "text": text, "role": role, "share": share}
+
+
+WAITS: Final[dict[str, Any]] = {"waits": True}
+"""Value of a row of figures or of a folded list during a run: its frame stays, its words are hidden."""
 
 
 def metric_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:

@@ -1,5 +1,6 @@
 """Watch: a recorded race, or a prompt decoded the ordinary way and an accelerated way side by side, and its record."""
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -40,7 +41,15 @@ from draftscope.demo.components.viewer import (
     trace_viewer,
     traces_message,
 )
-from draftscope.demo.components.widgets import chosen_index, folded_list, metric_row, notice, notice_box, values_of
+from draftscope.demo.components.widgets import (
+    WAITS,
+    chosen_index,
+    folded_list,
+    metric_row,
+    notice,
+    notice_box,
+    values_of,
+)
 from draftscope.demo.jobs.links import PageLink, request_from_trace, run_link, with_baseline
 from draftscope.demo.jobs.live_run import RaceEnded, RaceStarted, decoded
 from draftscope.demo.jobs.recordings import Pair, Recording
@@ -208,9 +217,13 @@ class WatchPage:
         done = {self.problem, self.viewer, self.opening, *about}
         gr.on(self.buttons.triggers, None, cancels=[self.what_if.decoding], **QUIET)
         self.over = self.buttons.connect("run", self.decode, {self.opening}, done, self.problem)
-        live = {self.caption: gr.update(value=_CAPTION_LIVE, visible=True)} | self._outcome(())
-        live |= self.again.clear() | self.moving.cleared()
+        waits = {self.facts: WAITS, self.reasons: WAITS}
+        live = {self.caption: gr.update(value=_CAPTION_LIVE, visible=True), **waits, **self.moving.cleared()}
         self.viewer.begun(None, None, [*live], js=by_script(live), **QUIET)
+        # A run that failed midway leaves no figures.
+        left = self._outcome(()) | self.again.clear()
+        empty = f"(facts) => facts?.waits ? ({by_script(left)})() : {json.dumps([gr.skip()] * len(left))}"
+        self.over.then(None, [self.facts], [*left], js=empty, **QUIET)
         self.follows: list[Any] = [
             self.model,
             self.prompt,

@@ -40,7 +40,7 @@ CUT = """() => [...document.querySelectorAll(
   .filter(([part, end]) => part.checkVisibility() &&
     (part.scrollWidth > part.clientWidth + 1 || part.getBoundingClientRect().right > end))
   .map(([part]) => `${part.className}: ${part.innerText}`)"""
-"""What is wider than its place, and would be cut."""
+"""Parts that are wider than their boxes, and would be cut."""
 
 
 def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: Page, tmp_path: Path) -> None:

@@ -226,6 +226,35 @@ def test_a_run_replaces_the_race(page: Page) -> None:
     page.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === 144 && {NOW} > 1")
 
 
+HEIGHTS = """() => new Promise((done) => {
+  const least = {};
+  let live = false;
+  const next = () => {
+    const on = run.disabled;
+    live ||= on;
+    if (live && !on) return done(least);
+    for (const id of ['outcome', 'why', 'again'])
+      least[id] = Math.min(least[id] ?? Infinity, document.getElementById(id)?.offsetHeight ?? 0);
+    least.hidden = Math.max(least.hidden ?? 0, document.querySelector('#outcome .waits') ? 1 : 0);
+    requestAnimationFrame(next);
+  };
+  run.click();
+  next();
+})"""
+"""The smallest heights of three parts below the stage during a run, and whether the numbers were hidden."""
+
+
+def test_figures_below_the_stage_do_not_jump_during_a_run(page: Page) -> None:
+    expect(page.locator("#outcome .facts")).to_be_visible()
+    expect(page.locator("#again button").first).to_be_visible()
+    before = page.locator("#outcome .facts dd").all_inner_texts()
+    heights = page.evaluate(HEIGHTS)
+    assert min(heights["outcome"], heights["why"], heights["again"]) >= 30, heights
+    assert heights["hidden"] == 1  # those of another run are not to be read
+    expect(page.locator("#outcome .facts dd").first).to_be_visible()
+    assert len(page.locator("#outcome .facts dd").all_inner_texts()) == len(before)
+
+
 def test_a_coin_that_is_let_go_is_decoded_live_and_the_run_comes_back(page: Page) -> None:
     page.evaluate("draftscopePlayers.viewer.loadUrl('traces/traces/scd-picture.json.gz')")
     page.wait_for_function(f"{SNAPSHOT}.lanes.length === 1")
