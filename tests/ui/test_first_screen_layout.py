@@ -112,3 +112,36 @@ def test_what_is_wrong_with_a_run_is_told_in_sight(page: Page) -> None:
     expect(problem).to_contain_text("prompt: is empty")
     expect(problem).to_be_in_viewport(ratio=1)
     expect(page.locator("#viewer .ds-stage")).to_be_visible()
+
+
+CLIP = """() => {
+  const { stage } = draftscopePlayers.viewer;
+  const { context, caption, canvas, size, other } = stage;
+  const { drawImage } = context;
+  let clip = null;
+  Object.assign(context, { drawImage: (image, ...where) => {
+    if (where.length === 4) clip = where;
+    return drawImage.call(context, image, ...where);
+  } });
+  stage.draw();
+  delete context.drawImage;
+  const box = caption.getBoundingClientRect();
+  const top = box.top - canvas.getBoundingClientRect().top;
+  return { clip, caption: [top, top + box.height], lanes: [size.own.width, other.picture.width] };
+}"""
+"""Left, top, width and height of the clip on the stage, the caption's top and bottom, and the widths of both lanes."""
+
+
+@pytest.mark.parametrize("page", [(1920, 1080), (1280, 720), (900, 800), (390, 844)], indirect=True, ids=str)
+def test_both_lanes_of_a_clip_have_one_size_and_its_caption_covers_nothing(page: Page) -> None:
+    page.get_by_role("button", name="video", exact=True).click()
+    page.wait_for_function(f"{SNAPSHOT}.lanes[1].tokens.length === {KINDS['video']} && {SNAPSHOT}.now < 20")
+    page.evaluate("draftscopePlayers.viewer.pause()")
+    for now in (40, 60, 75):
+        page.evaluate("now => draftscopePlayers.viewer.set(now)", now)
+        page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        seen = page.evaluate(CLIP)
+        assert seen["lanes"][0] == seen["lanes"][1] >= 150
+        assert seen["clip"] is not None, now
+        _, top, _, height = seen["clip"]
+        assert seen["caption"][1] <= top or seen["caption"][0] >= top + height, (now, seen)

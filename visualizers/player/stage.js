@@ -40,7 +40,9 @@ const BLOCK_TEXT = 0.8;
 /** How much larger the letters of a finished text are, if all of it can be seen at once then; of longer texts not measured. */
 const LETTERS = { scales: [1.75, 1.6, 1.45, 1.3, 1.15], most: 200 };
 /** Most of the stage's width and height that a picture takes, and the share of it that the other run's takes, so that the card has room below. */
-const PICTURE_SHARES = { wide: [0.46, 1, 0.55], frames: [0.5, 1, 0.5], narrow: [0.45, 0.42, 1], clip: [0.68, 0.42, 0.42] };
+const PICTURE_SHARES = { wide: [0.46, 1, 0.55], frames: [0.33, 1, 1], narrow: [0.45, 0.42, 1], clip: [0.68, 0.42, 1] };
+/** From the top of a clip's latent frames to the clip between both runs: the caption is above it. */
+const CAPTION_ABOVE_CLIP = 148;
 
 export class Stage {
   /** @type {any} */
@@ -171,9 +173,10 @@ export class Stage {
   pictureSize({ least, wide, top, left, small }, width, height) {
     const { grid } = this.replay;
     const { picture } = this.other ?? {};
-    const paired = Boolean(picture) && grid.frames === 1 && least === STAGE_SHAPES[0].least;
+    const between = Boolean(picture) && least === STAGE_SHAPES[0].least;
+    const paired = between && grid.frames === 1;
     const half = 0.5 - left / width - (MIDDLE.least / 2 + MIDDLE.gap) / width;
-    const [across, down, beside] = paired ? [half, 1, 1] : PICTURE_SHARES[wide ? (grid.frames > 1 ? "frames" : "wide") : grid.frames > 1 ? "clip" : "narrow"];
+    const [across, down, beside] = between ? [half, 1, 1] : PICTURE_SHARES[wide ? (grid.frames > 1 && picture ? "frames" : "wide") : grid.frames > 1 && !picture ? "clip" : "narrow"];
     const stacked = least < STAGE_SHAPES[0].least; // the name over the tokens per pass
     const upper = top + (stacked ? 44 : 34) + (grid.frames > 1 ? FRAME_NAMES : 0);
     const foot = wide ? 30 + (height < LEAST_WITH_PASSES ? 0 : PASSES_BELOW) : 2.4 * small;
@@ -181,8 +184,8 @@ export class Stage {
     const own = { width: line * grid.columns, height: line * grid.rows };
     if (picture) Object.assign(picture, { width: beside * own.width, height: beside * own.height });
     const places = { top: paired ? Math.max(upper, (height - own.height - foot + upper) / 2) : upper, aside: wide ? left + own.width + MIDDLE.gap : left };
-    const bars = paired ? { column: 44, gap: 16, thumbnail: 36 } : wide ? { column: 56, gap: 30, thumbnail: 36 } : { column: 38, gap: 18, thumbnail: 28 };
-    return { line, own, paired, stacked, foot, base: height - (wide ? 76 : 126), lines: grid.rows, ceiling: places.top + (!wide ? own.height + 48 : grid.frames > 1 && picture ? Math.max(128, picture.height + foot + 24) : 128), ...places, ...bars };
+    const bars = between ? { column: 44, gap: 16, thumbnail: 36 } : wide ? { column: 56, gap: 30, thumbnail: 36 } : { column: 38, gap: 18, thumbnail: 28 };
+    return { line, own, paired, stacked, foot, base: height - (wide ? 76 : 126), lines: grid.rows, ceiling: places.top + (!wide ? own.height + 48 : 128), ...places, ...bars };
   }
 
   /** A function that gives the width of a text in letters of a size. */
@@ -772,7 +775,7 @@ export class Stage {
     const decided = clip.decidedIn(scene);
     const image = clip.frames[Math.floor(this.elapsed(done) / CLIP_FRAME) % Math.max(1, decided)];
     if (!decided || !loaded(image)) return;
-    const upper = wide ? mixed(top + 112, top, ended) : top + own.height + 40;
+    const upper = wide ? mixed(top + CAPTION_ABOVE_CLIP, top, ended) : top + own.height + 52;
     const side = Math.min(280, this.captionPlace().room, (wide ? mixed(height - 30, height - 136, ended) : base) - upper);
     context.globalAlpha = 1 - (verdict?.alpha ?? 0);
     context.imageSmoothingEnabled = true;
