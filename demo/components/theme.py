@@ -39,7 +39,7 @@ _BLUE: Final = colors.Color(*_LIGHT, *_DEEP, name="okabe-blue")
 
 PAGE: Final = """
 /* Paper, cards, ink and lines of the page; one scale of type, one of space (the player has the same), one button. */
-:root { --paper: #faf9f6; --card: #ffffff; --ink: #16181d; --soft: #565b66; --line: #e0ddd5; --ds-ground: var(--paper);
+:root { --paper: #faf9f6; --card: #ffffff; --ink: #16181d; --soft: #565b66; --line: #e0ddd5;
   --xs: 12px; --s: 13px; --m: 15px; --l: 18px; --xl: 26px; --1: 4px; --2: 8px; --3: 12px; --4: 16px; --6: 24px;
   --words: "Source Serif 4", Georgia, "Noto Serif", serif; }
 .dark { --paper: #0f1115; --card: #171a20; --ink: #eeeff1; --soft: #a4acb8; --line: #2a2f38; }

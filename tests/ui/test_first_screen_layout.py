@@ -137,11 +137,20 @@ def test_both_lanes_of_a_clip_have_one_size_and_its_caption_covers_nothing(page:
     page.get_by_role("button", name="video", exact=True).click()
     page.wait_for_function(f"{SNAPSHOT}.lanes[1].tokens.length === {KINDS['video']} && {SNAPSHOT}.now < 20")
     page.evaluate("draftscopePlayers.viewer.pause()")
-    for now in (40, 60, 75):
+    for now, lecture in ((40, False), (60, False), (75, False), (60, True), (75, True)):
+        page.evaluate("on => draftscopePlayers.viewer.lecture(on)", lecture)
         page.evaluate("now => draftscopePlayers.viewer.set(now)", now)
         page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         seen = page.evaluate(CLIP)
         assert seen["lanes"][0] == seen["lanes"][1] >= 150
         assert seen["clip"] is not None, now
         _, top, _, height = seen["clip"]
-        assert seen["caption"][1] <= top or seen["caption"][0] >= top + height, (now, seen)
+        assert seen["caption"][1] <= top or seen["caption"][0] >= top + height, (now, lecture, seen)
+
+
+def test_a_lecture_in_the_dark_has_a_dark_ground(browser: Browser, shipped_server: str) -> None:
+    with visit(browser, shipped_server, color_scheme="dark") as page:
+        page.evaluate("draftscopePlayers.viewer.lecture(true)")
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        expect(page.locator("#viewer .ds.is-lecture")).to_have_css("background-color", ground)
+        assert ground == "rgb(15, 17, 21)"

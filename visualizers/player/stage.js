@@ -138,9 +138,14 @@ export class Stage {
     return this.isText && Boolean(this.other);
   }
 
+  /** How much larger letters are in a lecture, which is read from afar. */
+  enlarged(width, height) {
+    return this.player.lecturing && width >= 1000 ? Math.min(1.6, height / 600) : 1;
+  }
+
   /** Give both texts a lane, and the largest letters with which both fit once they are finished. */
   fitLanes(shape, width, height, known) {
-    const large = this.player.lecturing && width >= 1000 ? Math.min(1.6, height / 600) : 1;
+    const large = this.enlarged(width, height);
     const plain = LANES[shape.wide ? "wide" : "narrow"];
     const [gap, edge, head, below] = [plain.gap, plain.edge, plain.head, plain.below].map((pixels) => Math.round(pixels * large));
     const strips = plain.strips.map((pixels) => Math.round(pixels * large));
@@ -178,14 +183,15 @@ export class Stage {
     const half = 0.5 - left / width - (MIDDLE.least / 2 + MIDDLE.gap) / width;
     const [across, down, beside] = between ? [half, 1, 1] : PICTURE_SHARES[wide ? (grid.frames > 1 && picture ? "frames" : "wide") : grid.frames > 1 && !picture ? "clip" : "narrow"];
     const stacked = least < STAGE_SHAPES[0].least; // the name over the tokens per pass
-    const upper = top + (stacked ? 44 : 34) + (grid.frames > 1 ? FRAME_NAMES : 0);
-    const foot = wide ? 30 + (height < LEAST_WITH_PASSES ? 0 : PASSES_BELOW) : 2.4 * small;
+    const large = this.enlarged(width, height);
+    const upper = top + (stacked ? 44 : 34 * large) + (grid.frames > 1 ? FRAME_NAMES : 0);
+    const foot = wide ? 30 * large + (height < LEAST_WITH_PASSES ? 0 : PASSES_BELOW) : 2.4 * small;
     const line = Math.max(1, Math.floor(Math.min((across * width) / grid.columns, (down * (height - upper) - foot) / grid.rows)));
     const own = { width: line * grid.columns, height: line * grid.rows };
     if (picture) Object.assign(picture, { width: beside * own.width, height: beside * own.height });
     const places = { top: paired ? Math.max(upper, (height - own.height - foot + upper) / 2) : upper, aside: wide ? left + own.width + MIDDLE.gap : left };
     const bars = between ? { column: 44, gap: 16, thumbnail: 36 } : wide ? { column: 56, gap: 30, thumbnail: 36 } : { column: 38, gap: 18, thumbnail: 28 };
-    return { line, own, paired, stacked, foot, base: height - (wide ? 76 : 126), lines: grid.rows, ceiling: places.top + (!wide ? own.height + 48 : 128), ...places, ...bars };
+    return { line, own, paired, stacked, foot, large, base: height - (wide ? 76 : 126), lines: grid.rows, ceiling: places.top + (!wide ? own.height + 48 : 128), ...places, ...bars };
   }
 
   /** A function that gives the width of a text in letters of a size. */
@@ -687,9 +693,10 @@ export class Stage {
     const { context, colors, size, other, player, isText } = this;
     const { height, wide, left, right, top, own, small } = size;
     context.globalAlpha = isText ? 1 - ended : 1;
-    const low = isText ? height - (wide ? 22 : 14) : top + own.height + (wide ? 20 : 16);
+    const { large = 1 } = size;
+    const low = isText ? height - (wide ? 22 : 14) : top + own.height + (wide ? 20 * large : 16);
     frame.counts = [countInWords(this.lane, passed)];
-    this.write(colors.accent, frame.counts[0], isText ? right : left, low, isText ? "right" : "left", wide ? (isText ? -18 : -16) : -small);
+    this.write(colors.accent, frame.counts[0], isText ? right : left, low, isText ? "right" : "left", wide ? (isText ? -18 : -16 * large) : -small);
     context.globalAlpha = 1;
     if (isText) return;
     this.drawPictureMeter(this.lane, { left, right: left + own.width, top: top + own.height }, passed, this.lane.title.textContent);
@@ -702,23 +709,23 @@ export class Stage {
 
   /** Above a picture its run's name and tokens per pass, below it the passes. */
   drawPictureMeter(lane, { left, right, top: under }, passes, name) {
-    const { colors, context, size: { top, stacked, foot }, replay: { grid } } = this;
-    const row = top - (grid.frames > 1 ? FRAME_NAMES : 0) - (stacked ? 14 : 18);
+    const { colors, context, size: { top, stacked, foot, large }, replay: { grid } } = this;
+    const row = top - (grid.frames > 1 ? FRAME_NAMES : 0) - (stacked ? 14 : 18 * large);
     const rate = rateOf(lane, passes);
-    const names = [[-13, name], [-13, lane.title.textContent], [-12, lane.title.textContent]];
-    context.font = `12px ${this.font}`;
+    const names = [[-13 * large, name], [-13 * large, lane.title.textContent], [-12, lane.title.textContent]];
+    context.font = `${12 * large}px ${this.font}`;
     const unit = context.measureText(RATE_UNIT).width;
-    const start = Math.min(left, right - unit - 46);
-    const room = right - start - (stacked ? 0 : unit + 60);
+    const start = Math.min(left, right - unit - 46 * large);
+    const room = right - start - (stacked ? 0 : unit + 60 * large);
     const [letters, shown] = names.find(([letters, text]) => {
       context.font = `600 ${-letters}px ${this.font}`;
       return context.measureText(text).width <= room;
     }) ?? names[names.length - 1];
     this.write(colors.text, shown, start, stacked ? row - 21 : row, "left", letters);
     const [edge, side] = stacked ? [start, "left"] : [right - unit - 7, "right"];
-    this.write(lane === this.lane ? colors.accent : colors.text, rate, edge, row - 1, side, stacked ? -22 : -26);
-    this.write(colors.muted, RATE_UNIT, stacked ? start + context.measureText(rate).width + 7 : right, row + 3, side, 12);
-    if (foot > PASSES_BELOW) this.drawPasses(lane, { top: under + 30, height: PASSES_BELOW, left, right, strip: PASSES_BELOW }, passes);
+    this.write(lane === this.lane ? colors.accent : colors.text, rate, edge, row - 1, side, stacked ? -22 : -26 * large);
+    this.write(colors.muted, RATE_UNIT, stacked ? start + context.measureText(rate).width + 7 : right, row + 3, side, 12 * large);
+    if (foot > PASSES_BELOW) this.drawPasses(lane, { top: under + 30 * large, height: PASSES_BELOW, left, right, strip: PASSES_BELOW }, passes);
   }
 
   /** All patches, under the name of the run and those of a clip's latent frames, and the clip. */
@@ -771,12 +778,12 @@ export class Stage {
 
   /** The clip as far as it is decided, where no acceptance test is shown; it grows at the end of the run. */
   drawClip({ done, ended, verdict }) {
-    const { context, size: { top, own, height, wide, aside, base }, lane: { clip, scene }, replay } = this;
+    const { context, size: { top, own, height, wide, aside, base, large }, lane: { clip, scene }, replay } = this;
     const decided = clip.decidedIn(scene);
     const image = clip.frames[Math.floor(this.elapsed(done) / CLIP_FRAME) % Math.max(1, decided)];
     if (!decided || !loaded(image)) return;
-    const upper = wide ? mixed(top + CAPTION_ABOVE_CLIP, top, ended) : top + own.height + 52;
-    const side = Math.min(280, this.captionPlace().room, (wide ? mixed(height - 30, height - 136, ended) : base) - upper);
+    const upper = wide ? mixed(top + CAPTION_ABOVE_CLIP * large, top, ended) : top + own.height + 52;
+    const side = Math.min(280 * large, this.captionPlace().room, (wide ? mixed(height - 30, height - 136, ended) : base) - upper);
     context.globalAlpha = 1 - (verdict?.alpha ?? 0);
     context.imageSmoothingEnabled = true;
     context.drawImage(image, aside, upper, (side * replay.grid.cellColumns) / replay.grid.cellRows, side);
@@ -793,14 +800,14 @@ export class Stage {
 
   /** The other picture, with its count below. */
   drawOther(count) {
-    const { context, colors, size: { top, right, small, wide, own }, other: { picture, scene } } = this;
+    const { context, colors, size: { top, right, small, wide, own, large }, other: { picture, scene } } = this;
     const [x, y] = [right - picture.width, top];
     context.save();
     context.translate(x, y);
     picture.paint({ ...scene, position: null, unnamed: true }, context);
     picture.coverOpen(scene, context);
     context.restore();
-    this.write(colors.text, count, wide ? x : right, wide ? y + picture.height + 20 : y + own.height + 32, wide ? "left" : "right", wide ? -16 : -small);
+    this.write(colors.text, count, wide ? x : right, wide ? y + picture.height + 20 * large : y + own.height + 32, wide ? "left" : "right", wide ? -16 * large : -small);
   }
 
   /** Position and width of the caption: next to the bars of a text, where there is more room; above those of a picture. */
