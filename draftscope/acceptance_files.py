@@ -3,6 +3,7 @@
 Rows of results and responses of a server are prompts; the interval of the rate comes from how far these are apart.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,11 +18,21 @@ from draftscope.traces.labels import run_title
 from draftscope.traces.schema import Sums, Trace
 
 _KNOWN: Final = (
-    "give a result of draftscope bench or of an experiment, a trace, the text of /metrics, or responses of vLLM, "
-    "SGLang or llama.cpp as JSON or JSON lines"
+    "give a result of draftscope bench or of an experiment, a trace, the text of /metrics, the log of vLLM or "
+    "llama.cpp, or responses of vLLM, SGLang or llama.cpp as JSON or JSON lines"
 )
 _ENGINES: Final = {"vllm": ("vLLM", from_vllm), "llamacpp": ("llama.cpp", from_llama_cpp)}
 """Prefix of the counters of /metrics -> name and reader of an engine."""
+_VLLM_LINE: Final = re.compile(
+    r"SpecDecoding metrics: Mean acceptance length: ([0-9.]{1,15}), [^\n]{0,200}?Accepted: ([0-9]{1,15}) tokens, "
+    r"Drafted: ([0-9]{1,15}) tokens(?:, Per-position acceptance rate: ((?:[0-9.]{1,15}(?:, )?){1,64}))?"
+)
+"""A line that vLLM logs every few seconds (vllm/v1/spec_decode/metrics.py)."""
+_LLAMA_CPP_LINE: Final = re.compile(
+    r"(?<!prompt )eval time =[^\n]{0,80}?/ *([0-9]{1,15}) tokens"
+    r"|draft acceptance(?: rate)? = [0-9.]{1,15} \( *([0-9]{1,15}) accepted / *([0-9]{1,15}) generated\)"
+)
+"""Tokens and drafts of a request, which llama.cpp's server logs one after the other when it is done."""
 
 
 def opened_acceptance(data: bytes) -> tuple[AcceptanceEvidence, ...]:
@@ -127,6 +138,11 @@ def _of_server_bench(document: Mapping[str, Any]) -> list[AcceptanceEvidence | N
 
 def _of_server(text: bytes) -> AcceptanceEvidence | None:
     """A log or the metrics of an engine, which is known by its names."""
+    log = text.decode("utf-8", errors="replace")
+    if intervals := [_interval_counts(*found) for found in _VLLM_LINE.findall(log)]:
+        return evidence("a log of vLLM", intervals)
+    if requests := _request_counts(log):
+        return evidence("a log of llama.cpp", requests)
     items = parsed(text)
     samples = [item for item in items if isinstance(item, Sample)]
     for prefix, (name, read) in _ENGINES.items():
@@ -138,6 +154,27 @@ def _of_server(text: bytes) -> AcceptanceEvidence | None:
     if any(get(item, "timings") is not None for item in items):
         return _of_responses("llama.cpp", from_llama_cpp, items)
     raise SweepError(f"file: is of no known form; {_KNOWN}")
+
+
+def _request_counts(log: str) -> list[DraftCounts]:
+    """Counts of the requests in a log of llama.cpp's server."""
+    requests, tokens = list[DraftCounts](), 0
+    for generated, accepted, drafts in _LLAMA_CPP_LINE.findall(log):
+        tokens = int(generated or tokens)
+        if drafts:
+            passes = max(1, tokens - int(accepted)) if int(drafts) else 0
+            requests.append(DraftCounts(accepted=int(accepted), judged=None, passes=passes, drafts=int(drafts)))
+    return requests
+
+
+def _interval_counts(length: str, accepted: str, drafts: str, by_position: str) -> DraftCounts:
+    """Counts of an interval in a log of vLLM, which writes the share of passes that accepted a draft at a position."""
+    shares = [min(1.0, _decimal(share)) for share in by_position.split(", ") if share]
+    if shares:
+        passes = int(drafts) / len(shares)
+        return DraftCounts(accepted=int(accepted), judged=passes * (1 + sum(shares[:-1])), passes=passes)
+    passes = int(accepted) / (_decimal(length) - 1) if _decimal(length) > 1 else int(drafts)
+    return DraftCounts(accepted=int(accepted), judged=None, passes=passes, drafts=int(drafts))
 
 
 def _of_responses(name: str, read: Callable[..., Trace], items: Sequence[Any]) -> AcceptanceEvidence | None:
@@ -177,6 +214,13 @@ def _is_row(text: bytes) -> bool:
 
 def _count(value: object) -> int:
     return value if type(value) is int and 0 <= value <= limits.EXACT else 0
+
+
+def _decimal(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
 
 
 def _name(value: object) -> str:

@@ -149,7 +149,7 @@ class CalculatorPanel:
                     self.fields["drafts"] = gr.Slider(0, MAX_DRAFTS, FIRST["drafts"], step=1, **length)
             self.file_notice = notice_box(elem_id="acceptance-notice")
             kinds = (".json", ".jsonl", ".txt", ".log", ".prom", ".gz")
-            label = "Open a result of bench, a server's /metrics or responses, or a trace"
+            label = "Open a result of bench, a server's log or /metrics, or a trace"
             self.upload = upload_file("acceptance-upload", label, *kinds)
         self.opened_file: Any = gr.State(())
         """A tuple of `AcceptanceEvidence`."""

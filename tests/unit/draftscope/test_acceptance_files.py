@@ -82,6 +82,40 @@ def test_a_trace_counts_its_passes_as_prompts() -> None:
     assert found.source == "the run Speculative decoding on llama: smollm2, seed 17"
 
 
+VLLM_LOG = """INFO 11-28 10:00:00 [loggers.py:123] Engine 000: Avg generation throughput: 10.0 tokens/s
+INFO 11-28 10:00:00 [metrics.py:96] SpecDecoding metrics: Mean acceptance length: 2.30, Accepted throughput: 13.00 \
+tokens/s, Drafted throughput: 20.00 tokens/s, Accepted: 130 tokens, Drafted: 200 tokens, Per-position acceptance rate: \
+0.800, 0.500, Avg Draft acceptance rate: 65.0%
+INFO 11-28 10:00:10 [metrics.py:96] SpecDecoding metrics: Mean acceptance length: 2.10, Accepted throughput: 11.00 \
+tokens/s, Drafted throughput: 20.00 tokens/s, Accepted: 110 tokens, Drafted: 200 tokens, Per-position acceptance rate: \
+0.700, 0.400, Avg Draft acceptance rate: 55.0%
+"""
+LLAMA_CPP_LOG = """slot print_timing: id  1 | task 0 | prompt eval time =     300.11 ms /    20 tokens
+slot print_timing: id  1 | task 0 |        eval time =    2296.72 ms /    90 tokens (    8.97 ms per token)
+slot print_timing: id  1 | task 0 | draft acceptance = 0.66667 (   60 accepted /    90 generated), mean len =  3.00
+slot print_timing: id  1 | task 1 | prompt eval time =     300.11 ms /    20 tokens
+       eval time =    2296.72 ms /    70 tokens (    8.97 ms per token,   111.46 tokens per second)
+draft acceptance rate = 0.44444 (   40 accepted /    90 generated)
+"""
+
+
+def test_a_text_log_of_an_engine_is_read() -> None:
+    (found,) = opened_acceptance(VLLM_LOG.encode())
+    (rate,) = found.rates
+    assert found.source == "a log of vLLM" and (rate.prompts, rate.drafts) == (
+        2,
+        350,
+    )  # 100 passes each, and 150 drafts
+    assert rate.rate == pytest.approx(240 / 350) and rate.low < rate.rate < rate.high
+    (shorter,) = opened_acceptance(re.sub(", Per-position[^\n]*", "", VLLM_LOG).encode())
+    assert tokens_of(shorter.rates[0].rate, 2) == pytest.approx(2.2)  # tokens in each of 200 passes with two drafts
+    (found,) = opened_acceptance(LLAMA_CPP_LOG.encode())
+    assert found.source == "a log of llama.cpp" and found.rates[0].prompts == 2
+    assert tokens_of(found.rates[0].rate, 3) == pytest.approx(1 + 100 / 60)  # 30 passes each, with three drafts
+    with pytest.raises(ValueError, match="no draft was verified"):
+        opened_acceptance(VLLM_LOG.replace("130", "0").replace("110", "0").replace("200", "0").encode())
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
