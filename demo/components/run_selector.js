@@ -11,19 +11,19 @@ const COLUMNS = [
 const KINDS = { '': 'All outputs', text: 'Texts', picture: 'Pictures', video: 'Videos', continuous: 'Vectors' };
 const FIDELITY = { exact: 'Exact', lossy: 'Lossy', unknown: '' };
 let chosen = [];
-let sent = null;
+let pendingSelection = null;
 let open = null;
 let view = { sort: '', down: false, words: '', kind: '', fidelity: '' };
 
 // The list.
 
 const option = (value, text, now) => {
-  const made = build('option', { value }, text);
-  made.selected = value === now;
-  return made;
+  const node = build('option', { value }, text);
+  node.selected = value === now;
+  return node;
 };
 const rowOf = (row) => {
-  const { id, title, note, own } = row;
+  const { id, title, note, own: isOwn } = row;
   const box = build('input', { type: 'checkbox', value: id });
   box.checked = chosen.includes(id);
   const order = build('b', { 'aria-hidden': 'true' }, box.checked ? String(chosen.indexOf(id) + 1) : '');
@@ -35,9 +35,9 @@ const rowOf = (row) => {
     return build('td', { class: `${name} ${name === 'fidelity' ? row.fidelity : ''}`, title: name === 'prompt' || name === 'model' ? text : head }, text);
   });
   const named = { type: 'button', 'aria-label': `Remove ${title}, ${note}`, title: 'Remove (Delete)', 'data-run': id };
-  const made = build('tr', { class: own ? 'own' : '' }, build('td', { class: 'run' }, label, ...(own ? [build('button', named, '×')] : [])), ...cells);
-  if (box.checked) made.setAttribute('aria-selected', 'true');
-  return made;
+  const tableRow = build('tr', { class: isOwn ? 'own' : '' }, build('td', { class: 'run' }, label, ...(isOwn ? [build('button', named, '×')] : [])), ...cells);
+  if (box.checked) tableRow.setAttribute('aria-selected', 'true');
+  return tableRow;
 };
 const sorted = (rows) => {
   const read = COLUMNS.find(([name]) => name === view.sort)?.[2];
@@ -53,7 +53,7 @@ const heads = COLUMNS.map(([name, title]) => {
   const button = build('button', { type: 'button', 'data-sort': name }, title);
   return build('th', { scope: 'col', class: name }, button);
 });
-const counting = build('span', { role: 'status' });
+const count = build('span', { role: 'status' });
 const search = build('input', { type: 'search', placeholder: 'Filter by method, model, prompt', 'aria-label': 'Filter runs' });
 const kinds = build('select', { 'aria-label': 'Kind of output' });
 const fidelities = build('select', { 'aria-label': 'Exact or lossy' });
@@ -62,7 +62,7 @@ const scroller = build('div', { class: 'scroller', tabindex: '0', role: 'region'
 const fill = () => {
   const rows = sorted((props.value?.rows ?? []).filter(fits));
   body.replaceChildren(...rows.map(rowOf));
-  counting.textContent = `${rows.length} of ${props.value?.rows?.length ?? 0}`;
+  count.textContent = `${rows.length} of ${props.value?.rows?.length ?? 0}`;
   heads.forEach((head, index) => head.setAttribute('aria-sort', COLUMNS[index][0] === view.sort ? (view.down ? 'descending' : 'ascending') : 'none'));
 };
 const changed = (what) => { Object.assign(view, what); fill(); };
@@ -85,8 +85,8 @@ const stored = () => {
 let store = stored();
 let ready = false;  // until the kept project has come back, an empty list must not replace it
 let importing = null;
-const told = build('p', { class: 'told', role: 'status' });
-const keep = () => {
+const message = build('p', { class: 'told', role: 'status' });
+const persist = () => {
   try {
     localStorage.setItem(STORE, JSON.stringify(store));
     return '';
@@ -97,15 +97,15 @@ const base64 = (bytes) => {
   for (let start = 0; start < bytes.length; start += 32768) text += String.fromCharCode(...bytes.subarray(start, start + 32768));
   return btoa(text);
 };
-const packed = async ({ url, id, title, link, chosen: place }) => {
-  if (link) return { link, chosen: place };
+const packed = async ({ url, id, title, link, chosen: rank }) => {
+  if (link) return { link, chosen: rank };
   if (!files.has(id)) {
     const answer = await fetch(url);
     if (!answer.ok) return { left: title };
     const bytes = new Uint8Array(await answer.arrayBuffer());
     files.set(id, bytes.length > LIMITS.file ? null : base64(bytes));
   }
-  return files.get(id) ? { file: files.get(id), chosen: place } : { left: title };
+  return files.get(id) ? { file: files.get(id), chosen: rank } : { left: title };
 };
 const save = async () => {
   const { runs = [], address = '', turn } = props.value ?? {};
@@ -118,8 +118,8 @@ const save = async () => {
   if (large) store.projects[store.now].runs = all.filter((run) => run.link);
   const words = large ? `The project has more than ${LIMITS.project / 2 ** 20} MiB of traces: only its links are kept.`
     : left.length ? `Not kept, above ${LIMITS.file / 2 ** 20} MiB: ${left.join(', ')}.` : '';
-  told.textContent = keep() || words;
-  naming();
+  message.textContent = persist() || words;
+  listProjects();
 };
 const text = (name) => {
   const { address, ...project } = store.projects[name] ?? { kind: LIMITS.kind, version: LIMITS.version, name, runs: [] };
@@ -127,25 +127,25 @@ const text = (name) => {
 };
 const unused = (name) => {
   for (let number = 1; ; number += 1) {
-    const tried = number === 1 ? name : `${name.slice(0, LIMITS.name - 4)} ${number}`;
-    if (!Object.hasOwn(store.projects, tried)) return tried;
+    const candidate = number === 1 ? name : `${name.slice(0, LIMITS.name - 4)} ${number}`;
+    if (!Object.hasOwn(store.projects, candidate)) return candidate;
   }
 };
-const turnTo = (name) => {
+const openProject = (name) => {
   store.now = name;
   ready = false;
   trigger('restored', { project: text(name), afresh: true });
 };
 const select = build('select', { 'aria-label': 'Project' });
 const name = build('input', { type: 'text', maxlength: LIMITS.name, 'aria-label': 'Name of the project', hidden: '' });
-const naming = () => {
+const listProjects = () => {
   const names = [...new Set([...Object.keys(store.projects), store.now])];
   select.replaceChildren(...names.map((each) => option(each, each, store.now)));
 };
-const press = (words, act, more = {}) => {
-  const made = build('button', { type: 'button', ...more }, words);
-  made.addEventListener('click', act);
-  return made;
+const makeButton = (words, act, more = {}) => {
+  const button = build('button', { type: 'button', ...more }, words);
+  button.addEventListener('click', act);
+  return button;
 };
 const rename = () => {
   const wanted = name.value.trim();
@@ -156,11 +156,11 @@ const rename = () => {
   store.projects[fresh] = { ...store.projects[old], name: fresh };
   delete store.projects[old];
   store.now = fresh;
-  told.textContent = keep();
-  naming();
+  message.textContent = persist();
+  listProjects();
   select.focus();
 };
-const begin = () => {
+const startRename = () => {
   name.value = store.now;
   [name.hidden, select.hidden] = [false, true];
   name.focus();
@@ -178,27 +178,27 @@ choose.addEventListener('change', async () => {
   choose.value = '';
   trigger('restored', { project: importing, afresh: true });
 });
-const forget = () => {
+const deleteProject = () => {
   delete store.projects[store.now];
-  told.textContent = keep();
-  turnTo(Object.keys(store.projects)[0] ?? 'Untitled');
+  message.textContent = persist();
+  openProject(Object.keys(store.projects)[0] ?? 'Untitled');
 };
 name.addEventListener('keydown', ({ key }) => {
   if (key === 'Enter') rename();
   if (key === 'Escape') { name.value = ''; rename(); }
 });
 name.addEventListener('blur', rename);
-select.addEventListener('change', () => turnTo(select.value));
+select.addEventListener('change', () => openProject(select.value));
 const projects = build('div', { class: 'projects' }, build('span', {}, 'Project'), select, name,
-  press('New', () => turnTo(unused('Untitled'))), press('Rename', begin), press('Delete', forget),
-  press('Export', saveFile, { title: 'As one file' }), press('Import', () => choose.click()), choose);
+  makeButton('New', () => openProject(unused('Untitled'))), makeButton('Rename', startRename), makeButton('Delete', deleteProject),
+  makeButton('Export', saveFile, { title: 'As one file' }), makeButton('Import', () => choose.click()), choose);
 
 // All of it.
 
 const summary = build('summary', {});
 const ticked = build('div', { class: 'ticked' });
-const tools = build('div', { class: 'tools' }, search, kinds, fidelities, counting, projects);
-const drawer = build('details', {}, summary, build('div', { class: 'drawer' }, tools, scroller, told));
+const tools = build('div', { class: 'tools' }, search, kinds, fidelities, count, projects);
+const drawer = build('details', {}, summary, build('div', { class: 'drawer' }, tools, scroller, message));
 summary.addEventListener('click', () => { open = !drawer.open; });
 place.append(drawer, ticked);
 const chipOf = (row) => {
@@ -208,10 +208,10 @@ const chipOf = (row) => {
     build('button', { type: 'button', 'aria-label': `Deselect ${row.title}, ${row.note}`, 'data-off': row.id }, '×'));
 };
 const show = () => {
-  const { rows = [], chosen: now = [], asked = null, address = '', project = null } = props.value ?? {};
+  const { rows = [], chosen: now = [], asked: requested = null, address = '', project = null } = props.value ?? {};
   const focused = body.contains(document.activeElement) ? document.activeElement.value : null;
   const scrolled = scroller.scrollTop;
-  if (!sent || asked?.join() === sent.join()) [chosen, sent] = [[...now], null];  // else a tick is still on its way
+  if (!pendingSelection || requested?.join() === pendingSelection.join()) [chosen, pendingSelection] = [[...now], null];  // else a tick is still on its way
   summary.textContent = `Runs (${rows.length}${chosen.length ? `, ${chosen.length} selected` : ''})`;
   ticked.replaceChildren(...chosen.map((id) => rows.find((row) => row.id === id)).filter(Boolean).map(chipOf));
   fill();
@@ -237,7 +237,7 @@ const remove = (id) => {
   trigger('dropped', { run: id });
 };
 const tick = (ids) => {
-  chosen = sent = ids;
+  chosen = pendingSelection = ids;
   trigger('choose', { chosen });
 };
 element.addEventListener('click', ({ target }) => {
@@ -247,22 +247,22 @@ element.addEventListener('click', ({ target }) => {
   if (sort) changed({ sort, down: view.sort === sort ? !view.down : ['ratio', 'acceptance'].includes(sort) });
 });
 element.addEventListener('keydown', (event) => {
-  const own = event.key === 'Delete' && event.target.closest?.('.own');
-  if (own) remove(own.querySelector('input').value);
+  const removable = event.key === 'Delete' && event.target.closest?.('.own');
+  if (removable) remove(removable.querySelector('input').value);
 });
 element.addEventListener('change', ({ target }) => {
   if (!target.matches('.run input[type=checkbox]')) return;
   tick(target.checked ? [...chosen, target.value] : chosen.filter((id) => id !== target.value));
 });
-naming();
+listProjects();
 {
   // An address of other runs than the kept ones is a project of its own.
   const named = location.hash.split(/[#&]/).filter((part) => part.startsWith('compare=')).join('&');
-  const kept = store.projects[store.now];
-  if (named && named !== kept?.address) {
+  const saved = store.projects[store.now];
+  if (named && named !== saved?.address) {
     store.now = 'From an address';
     ready = true;
-  } else if (kept?.runs.length) {
+  } else if (saved?.runs.length) {
     document.body.dataset.restoring = '';
     trigger('restored', { project: text(store.now), afresh: false });
   } else ready = true;

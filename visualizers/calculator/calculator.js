@@ -59,10 +59,10 @@ export function beginCalculator(root, { presets, first, drafters, none, sources 
   }
 
   function showCurves(plan) {
-    const place = find(root, ".curves");
+    const container = find(root, ".curves");
     const other = plan ?? presets.devices.map((device) => planWith(device)).find((each) => each);
     const shown = other ? curvesOf(other, presets.devices) : { curves: [], longest: 0, most: 1 };
-    showDevices(place, make, { ...shown, chosen: values.device });
+    showDevices(container, make, { ...shown, chosen: values.device });
   }
 
   /** The plan of the form on another device; null if it cannot run there. */
@@ -115,12 +115,12 @@ export function beginCalculator(root, { presets, first, drafters, none, sources 
     return make("label", {}, make("span", {}, label), control, ...more);
   };
   const select = (name, label, options) => {
-    const made = /** @type {HTMLSelectElement} */ (make("select", {}, ...options.map(([value, text]) => make("option", { value }, text))));
-    return add(name, label, made, "change");
+    const list = /** @type {HTMLSelectElement} */ (make("select", {}, ...options.map(([value, text]) => make("option", { value }, text))));
+    return add(name, label, list, "change");
   };
   const same = (list) => list.map((each) => [each, String(each)]);
-  const range = (name, label, most, step) => add(name, label, /** @type {HTMLInputElement} */ (make("input", { type: "range", min: 0, max: most, step })), "input", make("output"));
-  const number = (name, label, least, most) => add(name, label, /** @type {HTMLInputElement} */ (make("input", { type: "number", min: least, max: most, step: 1 })), "input");
+  const range = (name, label, maximum, step) => add(name, label, /** @type {HTMLInputElement} */ (make("input", { type: "range", min: 0, max: maximum, step })), "input", make("output"));
+  const number = (name, label, minimum, maximum) => add(name, label, /** @type {HTMLInputElement} */ (make("input", { type: "number", min: minimum, max: maximum, step: 1 })), "input");
   const chooser = sources.length ? /** @type {HTMLSelectElement} */ (make("select", {}, ...[BY_HAND, ...sources.map(({ name }) => name)].map((name) => make("option", { value: name }, name)))) : null;
   chooser?.addEventListener("change", () => {
     source = named(sources, chooser.value) ?? null;

@@ -5,15 +5,15 @@ const [CURVE_WIDTH, CURVE_HEIGHT] = [160, 64];
 
 /** @param {string} tag @param {Record<string, string | number>} attributes @param {Element[]} children */
 function drawn(tag, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.append(...children);
-  return made;
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
+  node.append(...children);
+  return node;
 }
 
-function curve({ speeds, best, pays_to: last }, { longest, most }) {
+function curve({ speeds, best, pays_to: last }, { longest, most: highest }) {
   const x = (drafts) => 4 + ((CURVE_WIDTH - 8) * Math.log(drafts)) / Math.log(longest);
-  const y = (speed) => CURVE_HEIGHT - 4 - ((CURVE_HEIGHT - 10) * speed) / most;
+  const y = (speed) => CURVE_HEIGHT - 4 - ((CURVE_HEIGHT - 10) * speed) / highest;
   const points = speeds.map(([drafts, speed]) => [x(drafts), y(speed)]);
   const at = points[speeds.findIndex(([drafts]) => drafts === best)];
   const ends = last > 0 && last < speeds.at(-1)[0] ? [x(last + 0.5)] : [];
@@ -25,22 +25,22 @@ function curve({ speeds, best, pays_to: last }, { longest, most }) {
 }
 
 /** Show the devices to choose from, as radio buttons with their curves. The buttons stay, with their focus, as long as the
- * devices are the same. `made` makes an element of a tag, attributes and children. @param {Element} place */
-export function showDevices(place, made, { chosen, curves, longest, most }) {
-  const names = () => [...place.querySelectorAll("input")].map(({ value }) => value).join();
-  if (!curves.length) return place.replaceChildren();
+ * devices are the same. `make` makes an element of a tag, attributes and children. @param {Element} container */
+export function showDevices(container, make, { chosen, curves, longest, most: highest }) {
+  const names = () => [...container.querySelectorAll("input")].map(({ value }) => value).join();
+  if (!curves.length) return container.replaceChildren();
   if (names() !== curves.map(({ device }) => device).join()) {
     const explained = `γ from 1 to ${longest}. Dotted line: ordinary decoding. Dot: the fastest γ. Orange mark: from there on slower than ordinary decoding.`;
-    place.replaceChildren(made("fieldset", {},
-      made("legend", {}, "Computed speed-up by draft length γ, on every device"), made("p", {}, explained),
+    container.replaceChildren(make("fieldset", {},
+      make("legend", {}, "Computed speed-up by draft length γ, on every device"), make("p", {}, explained),
       ...curves.map(({ device: value }) =>
-        made("label", { "data-no-terms": "" }, made("input", { type: "radio", name: "calculator-device", value }), made("div", {})))));
+        make("label", { "data-no-terms": "" }, make("input", { type: "radio", name: "calculator-device", value }), make("div", {})))));
   }
-  for (const [index, radio] of place.querySelectorAll("input").entries()) {
+  for (const [index, radio] of container.querySelectorAll("input").entries()) {
     const { device, speeds, fastest, note } = curves[index];
     radio.checked = device === chosen;
     radio.disabled = !speeds.length;
-    const drawing = speeds.length ? [curve(curves[index], { longest, most })] : [];
-    radio.nextElementSibling?.replaceChildren(made("strong", {}, device), made("span", {}, fastest), ...drawing, made("small", {}, note));
+    const drawing = speeds.length ? [curve(curves[index], { longest, most: highest })] : [];
+    radio.nextElementSibling?.replaceChildren(make("strong", {}, device), make("span", {}, fastest), ...drawing, make("small", {}, note));
   }
 }

@@ -8,22 +8,22 @@ const STEPS = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100];
 
 /** @param {string} tag @param {Record<string, string | number>} attributes @param {Element[]} children */
 function svg(tag, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
-  made.append(...children);
-  return made;
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
+  node.append(...children);
+  return node;
 }
 
 /** A plot in per cent of its frame. `x` maps to 0 to 100; `line` and `band` are points, `mark` an upright line. */
-function plot(made, { x, ticks, line, band, here, label, mark, worth, speeds, words }) {
-  const [least, most] = [Math.min(0.85, ...speeds), Math.max(1.15, ...speeds)];
-  const bottom = Math.max(0, least - 0.08 * (most - least));
-  const top = most + 0.1 * (most - least);
+function plot(make, { x, ticks, line, band, here, label, mark, worth, speeds, words }) {
+  const [lowest, highest] = [Math.min(0.85, ...speeds), Math.max(1.15, ...speeds)];
+  const bottom = Math.max(0, lowest - 0.08 * (highest - lowest));
+  const top = highest + 0.1 * (highest - lowest);
   const y = (speed) => (100 * (top - speed)) / (top - bottom);
   const path = (points) => `M${points.map(([at, speed]) => `${x(at)} ${y(speed)}`).join("L")}`;
   const step = STEPS.find((each) => (top - bottom) / each <= 5) ?? 200;
   const levels = Array.from({ length: Math.floor(top / step) + 1 }, (_, index) => step * index).filter((each) => each >= bottom);
-  const at = (kind, left, up, text = "") => made("span", { class: kind, style: `left: ${left}%; top: ${up}%` }, text);
+  const at = (kind, left, up, text = "") => make("span", { class: kind, style: `left: ${left}%; top: ${up}%` }, text);
   const drawing = svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" },
     svg("path", { class: "loss", d: `M0 ${y(1)}H100V100H0Z` }),
     ...levels.filter((each) => each !== 1).map((each) => svg("path", { class: "level", d: `M0 ${y(each)}H100` })),
@@ -34,18 +34,18 @@ function plot(made, { x, ticks, line, band, here, label, mark, worth, speeds, wo
     svg("path", { class: "line", d: path(line) }));
   const [left, up] = [x(here[0]), y(here[1])];
   const beside = left > 85 ? "left" : left < 15 ? "right" : "over";
-  return made("div", { class: "plot", role: "img", "aria-label": words }, drawing,
+  return make("div", { class: "plot", role: "img", "aria-label": words }, drawing,
     ...levels.map((each) => at("level", 0, y(each), `${each}×`)),
     ...ticks.map(([value, text]) => at("tick", x(value), 100, text)),
     ...(mark ? [at(`mark ${mark.side}`, x(mark.at), mark.whole ? 0 : y(1), mark.text)] : []),
     at("dot", left, up), at(`here ${beside}`, left, up, label));
 }
 
-function byAcceptance(made, { rates, low, high, even, here, label, worth }) {
+function byAcceptance(make, { rates, low, high, even, here, label, worth }) {
   const x = (rate) => 100 * rate;
   const percent = (rate) => `${Math.round(100 * rate)}%`;
   const text = even === null ? "" : `breaks even at ${percent(even)}`;
-  return plot(made, {
+  return plot(make, {
     x, line: rates, here, label, worth, speeds: rates.map(([, speed]) => speed),
     ticks: PERCENT.map((rate) => [rate, percent(rate)]),
     band: () => `M${x(low)} 0H${x(high)}V100H${x(low)}Z`,
@@ -54,10 +54,10 @@ function byAcceptance(made, { rates, low, high, even, here, label, worth }) {
   });
 }
 
-function byBatch(made, { batches, turn, here, label, worth }) {
+function byBatch(make, { batches, turn, here, label, worth }) {
   const x = (batch) => (100 * Math.log(batch)) / Math.log(1024);
   const band = (y) => `M${batches.map(([batch, , , high]) => `${x(batch)} ${y(high)}`).join("L")}L${batches.map(([batch, , low]) => `${x(batch)} ${y(low)}`).reverse().join("L")}Z`;
-  return plot(made, {
+  return plot(make, {
     x, band, here, label, worth, line: batches, speeds: batches.flatMap(([, ...speeds]) => speeds),
     ticks: BATCHES.map((batch) => [batch, batch.toLocaleString("en")]),
     mark: turn && turn.batch <= 1024 ? { at: turn.batch, text: turn.text, whole: true, side: turn.batch >= 32 ? "left" : "right" } : null,
@@ -65,11 +65,11 @@ function byBatch(made, { batches, turn, here, label, worth }) {
   });
 }
 
-/** Show both; without a value nothing. `made` makes an element of a tag, attributes and children. @param {Element} place */
-export function showReasons(place, made, value) {
-  const one = (title, about, drawing) => made("figure", { "data-no-terms": "" }, made("figcaption", {}, made("strong", {}, title), ` ${about}`), drawing);
-  place.replaceChildren(...(value?.rates ? [
-    one("By acceptance;", `dashed: worth it from ${value.worth}×`, byAcceptance(made, { ...value, here: [value.acceptance, value.speed] })),
-    one("By batch", "at this acceptance", byBatch(made, { ...value, here: [value.batch, value.speed] })),
+/** Show both; without a value nothing. `make` makes an element of a tag, attributes and children. @param {Element} container */
+export function showReasons(container, make, value) {
+  const one = (title, about, drawing) => make("figure", { "data-no-terms": "" }, make("figcaption", {}, make("strong", {}, title), ` ${about}`), drawing);
+  container.replaceChildren(...(value?.rates ? [
+    one("By acceptance;", `dashed: worth it from ${value.worth}×`, byAcceptance(make, { ...value, here: [value.acceptance, value.speed] })),
+    one("By batch", "at this acceptance", byBatch(make, { ...value, here: [value.batch, value.speed] })),
   ] : []));
 }

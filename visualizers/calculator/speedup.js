@@ -37,8 +37,8 @@ export function quantised(size, weights, cache) {
 
 /** Why a plan cannot be computed, in a sentence; empty where it can. @param {Plan} plan */
 export function problemOf(plan) {
-  for (const [field, [least, most]] of Object.entries(RANGES)) {
-    if (!(plan[field] >= least && plan[field] <= most)) return `${field}: ${plan[field]} is not allowed; use ${least} to ${inWords(most)}.`;
+  for (const [field, [minimum, maximum]] of Object.entries(RANGES)) {
+    if (!(plan[field] >= minimum && plan[field] <= maximum)) return `${field}: ${plan[field]} is not allowed; use ${minimum} to ${inWords(maximum)}.`;
   }
   const { device, target, draft, context, drafts, batch, gpus } = plan;
   if (gpus > 1 && !device.link) return `gpus: ${device.name} cannot be combined with others; choose another device or 1.`;
@@ -81,10 +81,10 @@ export function computed({ device, engine, target, draft, acceptance, drafts, ba
   const [ordinary, verification] = [pass(target, 1, gpus), pass(target, drafts + 1, gpus, true)];
   const drafting = draft ? drafts * Math.min(...[1, gpus].map((count) => pass(draft, 1, count).seconds)) : 0;
   const tokens = tokensOf(acceptance, drafts);
-  const taken = verification.seconds + drafting;
-  const speedUp = (tokens * ordinary.seconds) / taken;
+  const accelerated = verification.seconds + drafting;
+  const speedUp = (tokens * ordinary.seconds) / accelerated;
   const rates = [1 / ordinary.seconds, speedUp / ordinary.seconds];
-  return { tokens, ordinary, verification, drafting, speedUp, rates, breakEven: acceptanceFor(taken / ordinary.seconds, drafts) };
+  return { tokens, ordinary, verification, drafting, speedUp, rates, breakEven: acceptanceFor(accelerated / ordinary.seconds, drafts) };
 }
 
 const speedOf = (plan) => computed(plan).speedUp;
@@ -180,13 +180,13 @@ export function curvesOf(plan, devices) {
     const plans = Array.from({ length: MAX_DRAFTS }, (_, index) => ({ ...plan, device, drafts: index + 1 })).filter((each) => !problemOf(each));
     const speeds = plans.map((each) => [each.drafts, speedOf(each)]);
     if (!speeds.length) return { device: device.name, speeds, best: 0, pays_to: 0, fastest: "", note: "too little memory" };
-    const [best, speed] = speeds.slice(0, SHORT).reduce((most, each) => (each[1] > most[1] ? each : most));
+    const [best, speed] = speeds.slice(0, SHORT).reduce((fastest, each) => (each[1] > fastest[1] ? each : fastest));
     const paysTo = Math.max(0, ...speeds.filter((each) => each[1] >= 1).map(([drafts]) => drafts));
     const note = !paysTo ? "never faster" : paysTo < (speeds.at(-1)?.[0] ?? 0) ? `slower from γ ${paysTo + 1}` : "never slower";
     return { device: device.name, speeds, best, pays_to: paysTo, fastest: `${speed.toFixed(1)}× at γ ${best}`, note };
   });
-  const most = Math.max(1, ...curves.flatMap(({ speeds }) => speeds.map(([, speed]) => speed)));
-  return { chosen: plan.device.name, longest: MAX_DRAFTS, most, curves };
+  const highest = Math.max(1, ...curves.flatMap(({ speeds }) => speeds.map(([, speed]) => speed)));
+  return { chosen: plan.device.name, longest: MAX_DRAFTS, most: highest, curves };
 }
 
 /** The table by draft length: heads and rows. @param {Plan} plan */

@@ -43,10 +43,10 @@ export function replacements(rule, p, q) {
 
 /** The distribution of what a rule puts out. @param {Rule} rule @param {Distribution} p @param {Distribution} q @returns {Distribution} */
 export function output(rule, p, q) {
-  const kept = q.map((value, token) => value * stays(rule, p, q, token));
+  const accepted = q.map((value, token) => value * stays(rule, p, q, token));
   const others = normalized(replacements(rule, p, q));
-  const rejected = 1 - total(kept);
-  return kept.map((value, token) => value + rejected * others[token]);
+  const rejected = 1 - total(accepted);
+  return accepted.map((value, token) => value + rejected * others[token]);
 }
 
 /** A function that returns the same numbers from 0 to 1 for the same seed (mulberry32). @param {number} seed */
@@ -85,16 +85,16 @@ export function verify(rule, p, q, chance) {
  * @param {Rule} rule @param {Distribution} p @param {Distribution} q @param {number} draws @param {number} seed
  */
 export function experiment(rule, p, q, draws, seed) {
-  const [kept, replaced] = [p.map(() => 0), p.map(() => 0)];
+  const [accepted, replaced] = [p.map(() => 0), p.map(() => 0)];
   const chance = random(seed);
   const odds = p.map((_, token) => stays(rule, p, q, token));
   const others = replacements(rule, p, q);
   for (let draw = 0; draw < draws; draw += 1) {
     const token = pick(q, chance());
-    if (chance() < odds[token]) kept[token] += 1;
+    if (chance() < odds[token]) accepted[token] += 1;
     else replaced[pick(others, chance())] += 1;
   }
-  return { kept, replaced };
+  return { kept: accepted, replaced };
 }
 
 /** @type {number[]} */

@@ -99,20 +99,20 @@ function viewOf({ words, passes }, pass) {
  */
 function heldBy({ words, passes, filling }, threshold) {
   const filled = new Map(passes[filling].cells.map((cell) => [cell.at, cell]));
-  let [slipped, held] = [0, 0];
+  let [slipped, heldBack] = [0, 0];
   const before = viewOf({ name: "", prompt: "", other: "", words, passes, filling }, filling).cells;
   /** @type {Shown[]} */
   const cells = words.map((final, at) => {
     const cell = filled.get(at);
     if (!cell) return { ...before[at], look: before[at].look === "hole" ? "hole" : "final", up: null, down: null, was: "" };
-    const [sure, right, kept] = [cell.sure ?? 0, cell.word === final, (cell.sure ?? 0) >= threshold];
-    if (kept && !right) slipped += 1;
-    if (!kept && right) held += 1;
-    const verdict = `${right ? "right" : "wrong"}, ${kept ? "kept" : "held back"}`;
-    return { word: cell.word, look: kept ? (right ? "draft" : "draft slip") : "gone", up: sure, down: null, was: "", spoken: `${cell.word}, ${percent(sure)} sure, ${verdict}` };
+    const [sure, right, passes] = [cell.sure ?? 0, cell.word === final, (cell.sure ?? 0) >= threshold];
+    if (passes && !right) slipped += 1;
+    if (!passes && right) heldBack += 1;
+    const verdict = `${right ? "right" : "wrong"}, ${passes ? "kept" : "held back"}`;
+    return { word: cell.word, look: passes ? (right ? "draft" : "draft slip") : "gone", up: sure, down: null, was: "", spoken: `${cell.word}, ${percent(sure)} sure, ${verdict}` };
   });
-  const says = [make("b", { class: slipped ? "q" : "p" }, `${counted(slipped, "wrong word")} kept`), `, ${counted(held, "right word")} held back.`];
-  return { cells, says, slipped, held };
+  const says = [make("b", { class: slipped ? "q" : "p" }, `${counted(slipped, "wrong word")} kept`), `, ${counted(heldBack, "right word")} held back.`];
+  return { cells, says, slipped, held: heldBack };
 }
 
 /** The conclusion of the task. @param {Run} run */
@@ -120,7 +120,7 @@ function conclusion({ words, passes, filling, other }) {
   const wrong = passes[filling].cells.filter(({ at, word }) => at < words.length && word !== words[at]);
   const surest = Math.max(...wrong.map(({ sure }) => sure ?? 0));
   const wrote = other ? ` With a threshold of 50 % a recorded run wrote: “${other}”` : "";
-  return `The model was ${percent(surest)} sure of a wrong word. Checking told it from the right ones, confidence did not.${wrote}`;
+  return `The model was ${percent(surest)} sure of a wrong word. Checking separated it from the right ones; confidence did not.${wrote}`;
 }
 
 /** @param {Shown} shown */

@@ -28,7 +28,7 @@ export function exact({ root, figure, data, done, say }) {
   const balls = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "over", "aria-hidden": "true" }));
   const box = make("div", { class: "drawing" }, svg, balls);
   const go = make("button", { type: "button", class: "go" }, "Draw 10,000");
-  const places = choices("Recorded after", data.places.map((/** @type {any} */ place, /** @type {number} */ index) => [index, `… ${place.sentence.split(" ").slice(-2).join(" ")}`]), 0, take);
+  const prompts = choices("Recorded after", data.places.map((/** @type {any} */ prompt, /** @type {number} */ index) => [index, `… ${prompt.sentence.split(" ").slice(-2).join(" ")}`]), 0, take);
   const why = make("p", { class: "small why" }, WHY[state.rule]);
   const variants = choices("Lossy variant", LOSSY, state.rule, (rule) => {
     state.rule = rule;
@@ -36,7 +36,7 @@ export function exact({ root, figure, data, done, say }) {
     redraw();
   });
   figure.append(
-    make("div", { class: "row" }, make("span", { class: "small roomy" }, "Recorded after"), places.node),
+    make("div", { class: "row" }, make("span", { class: "small roomy" }, "Recorded after"), prompts.node),
     box,
     make("div", { class: "row" }, go, make("span", { class: "small" }, "beside a lossy rule:"), variants.node, why),
   );
@@ -99,9 +99,9 @@ const nameOf = (rule) => LOSSY.find(([each]) => each === rule)?.[1] ?? rule;
 function measured({ p, q, rule, seed, draws }) {
   const noise = expectedNoise(p, draws);
   const [exact, lossy] = /** @type {Rule[]} */ (["exact", rule]).map((each) => {
-    const { kept, replaced } = experiment(each, p, q, draws, seed);
-    const shares = kept.map((count, token) => (count + replaced[token]) / draws);
-    return { kept, replaced, shares, off: totalVariation(shares, p), expected: totalVariation(output(each, p, q), p) };
+    const { kept: accepted, replaced } = experiment(each, p, q, draws, seed);
+    const shares = accepted.map((count, token) => (count + replaced[token]) / draws);
+    return { kept: accepted, replaced, shares, off: totalVariation(shares, p), expected: totalVariation(output(each, p, q), p) };
   });
   return { noise, exact, lossy };
 }
@@ -117,7 +117,7 @@ function placesOf(width, height, { words, p, q }) {
   const [head, foot] = wide ? [16, 20] : [24, 4];
   const tall = (height - labels - 2 * gap - foot - head) / 3;
   const base = [tall + head, 2 * tall + labels + gap + head, 3 * tall + labels + 2 * gap + head];
-  const most = Math.max(0.42, ...p, ...q) * 1.04;
+  const maximum = Math.max(0.42, ...p, ...q) * 1.04;
   const rows = wide ? [tall - 10, tall - 14, tall - 16] : [tall - 14, tall - 2, tall - 12];
   return {
     width, height, wide, left, column, base, tall, labels,
@@ -125,9 +125,9 @@ function placesOf(width, height, { words, p, q }) {
     /** @param {number} token */
     x: (token) => left + (token + 0.5) * column,
     /** @param {number} row @param {number} share */
-    high: (row, share) => (share / most) * rows[row],
+    high: (row, share) => (share / maximum) * rows[row],
     /** @param {number} y */
-    share: (y) => ((base[0] - y) / rows[0]) * most,
+    share: (y) => ((base[0] - y) / rows[0]) * maximum,
   };
 }
 /** @typedef {ReturnType<typeof placesOf>} Places */
@@ -138,9 +138,9 @@ function placesOf(width, height, { words, p, q }) {
  * @param {(side: "p" | "q", token: number, value: number) => void} pull
  */
 function bars(svg, state, pull) {
-  const rest = draw("g", {});
+  const backdrop = draw("g", {});
   const group = draw("g", {});
-  svg.append(draw("defs", {}, hatching("hatch", "q"), hatching("hatch-lossy", "ink")), rest, group);
+  svg.append(draw("defs", {}, hatching("hatch", "q"), hatching("hatch-lossy", "ink")), backdrop, group);
   /** @type {{ side: "p" | "q", token: number, node: SVGElement, parts: SVGElement[] }[]} */
   let all = [];
   /** @type {Places | null} */
@@ -159,10 +159,10 @@ function bars(svg, state, pull) {
 
   /** @param {KeyboardEvent} event @param {"p" | "q"} side @param {number} token */
   function step(event, side, token) {
-    const by = { ArrowUp: 0.01, ArrowRight: 0.01, ArrowDown: -0.01, ArrowLeft: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -1, End: 1 }[event.key];
-    if (by === undefined) return;
+    const change = { ArrowUp: 0.01, ArrowRight: 0.01, ArrowDown: -0.01, ArrowLeft: -0.01, PageUp: 0.1, PageDown: -0.1, Home: -1, End: 1 }[event.key];
+    if (change === undefined) return;
     event.preventDefault();
-    pull(side, token, state[side][token] + by);
+    pull(side, token, state[side][token] + change);
   }
 
   /** @param {PointerEvent} event @param {"p" | "q"} side @param {number} token */
@@ -194,7 +194,7 @@ function bars(svg, state, pull) {
       number.textContent = String(Math.round(100 * share));
     }
   }
-  return { build, update, paint: (/** @type {string} */ markup) => { rest.innerHTML = markup; } };
+  return { build, update, paint: (/** @type {string} */ markup) => { backdrop.innerHTML = markup; } };
 }
 
 /** @param {string} id @param {string} tone */
@@ -225,18 +225,18 @@ function line(where, row, x, width, share) {
 
 /** The words, and what comes out in theory. @param {Places} where @param {{ words: string[], p: number[], q: number[] }} state */
 function paintOutput(where, { words, p, q }) {
-  const [kept, missing, alpha] = [overlap(p, q), residual(p, q), acceptance(p, q)];
+  const [accepted, missing, alpha] = [overlap(p, q), residual(p, q), acceptance(p, q)];
   const { base, bar, high, x, wide } = where;
   const width = 2 * bar + 3;
   let markup = heading(where, 0, "Opinions", wide ? [["drag a bar, or use", "soft"], ["the arrow keys", "soft"]] : [["drag a bar", "soft"]]);
   markup += heading(where, 1, "What comes out", [[`${percent(alpha)} accepted`, "is-q"], [`${percent(1 - alpha)} drawn anew`, "is-p"]]);
   words.forEach((word, token) => {
-    const [left, low] = [x(token) - width / 2, high(1, kept[token])];
-    const [lost, rest] = [high(1, q[token] - kept[token]), high(1, missing[token])];
+    const [left, low] = [x(token) - width / 2, high(1, accepted[token])];
+    const [lost, added] = [high(1, q[token] - accepted[token]), high(1, missing[token])];
     markup += `<text class="word" x="${x(token)}" y="${base[0] + (wide ? 24 : 18)}" text-anchor="middle">${escaped(/[^\W_]/u.test(word) ? word : `“${word}”`)}</text>`;
     markup += `<rect data-part="min" class="fill-q" x="${left}" y="${base[1] - low}" width="${width}" height="${low}"/>`;
     if (lost > 0.5) markup += `<rect data-part="lost" class="lost" fill="url(#hatch)" x="${left}" y="${base[1] - low - lost}" width="${width}" height="${lost}"/>`;
-    if (rest > 0.5) markup += `<rect data-part="rest" class="fill-p" x="${left}" y="${base[1] - low - rest}" width="${width}" height="${rest}"/>`;
+    if (added > 0.5) markup += `<rect data-part="rest" class="fill-p" x="${left}" y="${base[1] - low - added}" width="${width}" height="${added}"/>`;
     markup += line(where, 1, left, width, p[token]);
   });
   return `${markup}<path class="axis" d="M${where.left} ${base[1]}H${where.width}M${where.left} ${base[0]}H${where.width}"/>`;

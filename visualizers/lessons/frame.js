@@ -51,12 +51,12 @@ export function begin(lessons) {
   const repaint = () => { for (const { redraw } of drawn.values()) redraw(); };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   new MutationObserver(repaint).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-  for (const article of articles) if (kept().includes(article.id)) finish(article, links);
+  for (const article of articles) if (finishedLessons().includes(article.id)) finish(article, links);
   show();
 }
 
 /** The names of the lessons that were finished on an earlier visit; none where the browser stores nothing. @returns {string[]} */
-function kept() {
+function finishedLessons() {
   try {
     const names = JSON.parse(localStorage.getItem(STORE) ?? "[]");
     return Array.isArray(names) ? names : [];
@@ -68,7 +68,7 @@ function kept() {
 /** Keep that a lesson is finished, if the browser allows it. @param {string} name */
 function keep(name) {
   try {
-    localStorage.setItem(STORE, JSON.stringify([...new Set([...kept(), name])]));
+    localStorage.setItem(STORE, JSON.stringify([...new Set([...finishedLessons(), name])]));
   } catch { /* a private window: it is ticked until the page is left */ }
 }
 

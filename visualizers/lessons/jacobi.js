@@ -84,9 +84,9 @@ function savedBy({ on, off }) {
 /** @param {Run} run @param {number} pass */
 function countOf({ passes }, pass) {
   const row = [...passes[pass - 1]];
-  const [again, kept] = ["c", "k"].map((fate) => row.filter((each) => each === fate).length);
+  const [again, unchanged] = ["c", "k"].map((fate) => row.filter((each) => each === fate).length);
   const final = row.filter((fate) => fate === "-" || FINAL.includes(fate)).length;
-  return { final, share: again + kept ? again / (again + kept) : null };
+  return { final, share: again + unchanged ? again / (again + unchanged) : null };
 }
 
 /**

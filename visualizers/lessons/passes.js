@@ -92,19 +92,19 @@ function paintPasses({ alpha, gamma }, width, height) {
   UNIFORMS.forEach((row, pass) => {
     const y = 26 + pass * (size + 4);
     const failed = row.slice(0, gamma).findIndex((uniform) => uniform >= alpha);
-    const kept = failed < 0 ? gamma : failed;
-    for (let place = 0; place <= gamma; place += 1) {
-      const x = place * (size + 4);
-      if (place === kept) {
+    const accepted = failed < 0 ? gamma : failed;
+    for (let index = 0; index <= gamma; index += 1) {
+      const x = index * (size + 4);
+      if (index === accepted) {
         markup += `<rect data-part="own" class="fill-p" x="${x}" y="${y}" width="${size}" height="${size}" rx="4"/>`;
         if (failed >= 0) markup += `<path class="cross" d="M${x + size * 0.3} ${y + size * 0.3}l${size * 0.4} ${size * 0.4}m0 ${-size * 0.4}l${-size * 0.4} ${size * 0.4}"/>`;
-      } else if (place < kept) {
+      } else if (index < accepted) {
         markup += `<rect data-part="kept" class="fill-q" x="${x}" y="${y}" width="${size}" height="${size}" rx="4"/>`;
-      } else if (place < gamma) {
+      } else if (index < gamma) {
         markup += `<rect class="unused" x="${x + 0.75}" y="${y + 0.75}" width="${size - 1.5}" height="${size - 1.5}" rx="4"/>`;
       }
     }
-    markup += `<text class="strong" x="${(gamma + 1) * (size + 4) + 6}" y="${y + size / 2 + 5}">${kept + 1}</text>`;
+    markup += `<text class="strong" x="${(gamma + 1) * (size + 4) + 6}" y="${y + size / 2 + 5}">${accepted + 1}</text>`;
   });
   const mean = expectedTokens(alpha, gamma).toFixed(2);
   const big = wide ? `<text class="big" x="${width}" y="64" text-anchor="end">${mean}</text>` : `<text class="strong" x="${width}" y="14" text-anchor="end">${mean} tokens a pass</text>`;
@@ -137,18 +137,18 @@ function paintCurve({ alpha, gamma, cost }, measured, width, height) {
   const [top, bottom, left, right] = [curve + 30, height - 26, 34, width - 34];
   const best = bestLength(alpha, cost, LONGEST);
   const fastest = speedUp(alpha, best, cost);
-  const most = Math.max(2, fastest * 1.08);
+  const maximum = Math.max(2, fastest * 1.08);
   const x = (/** @type {number} */ length) => left + ((length - 1) / (LONGEST - 1)) * (right - left);
-  const y = (/** @type {number} */ speed) => bottom - (bottom - top) * (speed / most);
+  const y = (/** @type {number} */ speed) => bottom - (bottom - top) * (speed / maximum);
   const path = (/** @type {number} */ rate) => Array.from({ length: 4 * LONGEST - 3 }, (_, step) => 1 + step / 4)
     .map((length, step) => `${step ? "L" : "M"}${x(length).toFixed(1)} ${y(speedUp(rate, length, cost)).toFixed(1)}`).join("");
   let markup = `<clipPath id="plot"><rect x="0" y="${top - 8}" width="${width}" height="${bottom - top + 10}"/></clipPath>`;
   markup += `<g data-part="loss"><rect class="loss" x="${left}" y="${y(1)}" width="${right - left}" height="${bottom - y(1)}"/><path class="edge" d="M${left} ${y(1)}H${right}"/><text class="is-q" x="${right - 6}" y="${bottom - 7}" text-anchor="end">slower than without drafts</text></g>`;
-  for (let speed = 1; speed < most; speed += Math.ceil(most / 5)) markup += `<text class="soft" x="${left - 8}" y="${y(speed) + 4}" text-anchor="end">${speed}×</text>`;
+  for (let speed = 1; speed < maximum; speed += Math.ceil(maximum / 5)) markup += `<text class="soft" x="${left - 8}" y="${y(speed) + 4}" text-anchor="end">${speed}×</text>`;
   for (const rate of [0.5, 0.7, 0.9]) {
     if (Math.abs(rate - alpha) < 0.05) continue;
     markup += `<path class="other" clip-path="url(#plot)" d="${path(rate)}"/>`;
-    if (speedUp(rate, LONGEST, cost) < most) markup += `<text class="soft small" x="${right + 4}" y="${y(speedUp(rate, LONGEST, cost)) + 4}">α ${rate}</text>`;
+    if (speedUp(rate, LONGEST, cost) < maximum) markup += `<text class="soft small" x="${right + 4}" y="${y(speedUp(rate, LONGEST, cost)) + 4}">α ${rate}</text>`;
   }
   markup += `<path class="curve" d="${path(alpha)}"/><g data-part="rings">`;
   for (const [length, speed] of measured) markup += `<circle class="ring" cx="${x(length)}" cy="${y(speed)}" r="4"/>`;

@@ -73,8 +73,8 @@ function paintBells({ distance, p, q, draft }, width, height) {
   const x = (/** @type {number} */ at) => ((at - low) / (high - low)) * width;
   const top = Math.max(density(0, 0, p), density(0, 0, q));
   const y = (/** @type {number} */ tall) => base - (tall / top) * (base - 22);
-  const places = Array.from({ length: 121 }, (_, index) => low + (index / 120) * (high - low));
-  const path = (/** @type {(at: number) => number} */ tall) => places.map((at, index) => `${index ? "L" : "M"}${x(at).toFixed(1)} ${y(tall(at)).toFixed(1)}`).join("");
+  const points = Array.from({ length: 121 }, (_, index) => low + (index / 120) * (high - low));
+  const path = (/** @type {(at: number) => number} */ tall) => points.map((at, index) => `${index ? "L" : "M"}${x(at).toFixed(1)} ${y(tall(at)).toFixed(1)}`).join("");
   const [ofP, ofQ] = [(/** @type {number} */ at) => density(at, distance, p), (/** @type {number} */ at) => density(at, 0, q)];
   const shared = path((at) => Math.min(ofP(at), ofQ(at)));
   const at = x(draft);
@@ -93,12 +93,12 @@ function paintSums({ ratios, uniform, accepted }, step, width, height) {
   const weights = logWeights(ratios);
   const level = Math.log(uniform);
   const [left, right, top, bottom] = [44, width - 8, 30, height - 24];
-  const least = Math.min(level, ...weights, ...ratios) * 1.12 - 0.05;
-  const most = Math.max(0.15, ...ratios) * 1.1;
-  const y = (/** @type {number} */ value) => top + ((most - value) / (most - least)) * (bottom - top);
+  const lowest = Math.min(level, ...weights, ...ratios) * 1.12 - 0.05;
+  const highest = Math.max(0.15, ...ratios) * 1.1;
+  const y = (/** @type {number} */ value) => top + ((highest - value) / (highest - lowest)) * (bottom - top);
   const slot = (right - left) / ratios.length;
   let markup = `<text class="head" x="0" y="14">log p / q of each step, and their sum</text><path class="axis" d="M${left} ${y(0)}H${right}"/><text class="soft" x="${left - 8}" y="${y(0) + 4}" text-anchor="end">w = 1</text>`;
-  for (const mark of [0.5, 0.25, 0.1, 0.03]) if (Math.log(mark) > least && Math.abs(y(Math.log(mark)) - y(level)) > 9) markup += `<text class="soft" x="${left - 8}" y="${y(Math.log(mark)) + 4}" text-anchor="end">${mark}</text>`;
+  for (const mark of [0.5, 0.25, 0.1, 0.03]) if (Math.log(mark) > lowest && Math.abs(y(Math.log(mark)) - y(level)) > 9) markup += `<text class="soft" x="${left - 8}" y="${y(Math.log(mark)) + 4}" text-anchor="end">${mark}</text>`;
   markup += `<path class="level" data-part="level" d="M${left} ${y(level)}H${right}"/><text class="strong" x="${left + 4}" y="${y(level) + (y(level) > bottom - 18 ? -6 : 15)}">uniform number ${uniform.toFixed(2)}</text>`;
   ratios.forEach((ratio, index) => {
     const known = index < step;

@@ -5,7 +5,7 @@
   if (globalThis.draftscopeAddress) return;
   const PLACE = ["step", "ms", "clock", "on", "token"];
   const shown = {}; // tab -> the run that it shows
-  const places = {}; // run -> its address parameters, while another run is shown
+  const positions = {}; // run -> its address parameters, while another run is shown
   let prompts = ""; // of the grid
   const partOf = (key) => (PLACE.includes(key) ? "place" : ["tab", "lesson", "tour"].includes(key) ? key : ["grid", "seeds"].includes(key) ? "grid" : "run");
 
@@ -21,14 +21,14 @@
   };
   const compared = () => /(^|&)compare=/.test(read().run);
   const tab = () => read().tab.slice("tab=".length) || (compared() ? "compare" : "watch");
-  const place = () => Object.fromEntries(new URLSearchParams(read().place));
+  const position = () => Object.fromEntries(new URLSearchParams(read().place));
   /** A tab shows a run: another one, or that of the address where it is `placed`. */
   const name = (where, run, placed = false) => {
     shown[where] = run;
     if (tab() === where && !placed) write({ run, tour: "", place: where === "compare" ? read().place : "" });
   };
   /** The player of the first tab is at this position of a run. */
-  const stand = (at, run) => {
+  const setPosition = (at, run) => {
     if (run) shown.watch = run;
     const pairs = Object.entries(at).filter(([, value]) => value !== null);
     write({ run: run || read().run, place: pairs.map((pair) => pair.join("=")).join("&") });
@@ -53,9 +53,9 @@
   /** A tab was chosen, and Back leads to the one before. */
   const choose = (chosen) => {
     const now = read();
-    places[now.run] = now.place;
+    positions[now.run] = now.place;
     const run = shown[chosen] || shown.watch || (compared() ? "" : now.run);
-    const other = run === now.run ? {} : { tour: "", place: places[run] ?? "" };
+    const other = run === now.run ? {} : { tour: "", place: positions[run] ?? "" };
     const how = chosen === tab() ? "replaceState" : "pushState";
     write({ tab: chosen === "watch" ? "" : `tab=${chosen}`, lesson: chosen === "learn" ? learned : "", run, grid: chosen === "compare" ? prompts || now.grid : "", ...other }, how);
   };
@@ -66,5 +66,5 @@
   });
   /** Whether the address names nothing but a position in what the page opens with. */
   const placedAlone = () => Object.entries(read()).every(([part, value]) => part === "place" || !value);
-  globalThis.draftscopeAddress = { write, placedAlone, lesson, teach, place, name, stand, grid, choose };
+  globalThis.draftscopeAddress = { write, placedAlone, lesson, teach, position, name, setPosition, grid, choose };
 })();

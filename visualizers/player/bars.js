@@ -7,9 +7,9 @@ import { drawDot, drawLine, drawText, fillBox, make, sized } from "./paint.js";
 import { figure } from "./replay.js";
 import { signed } from "./rules.js";
 
-const MOST_COLUMNS = 5;
+const MAX_COLUMNS = 5;
 /** The probability of tokens not shown from which they get a column. */
-export const LEAST_REST = 0.005;
+export const MIN_OTHER_SHARE = 0.005;
 const TILE_PIXELS = 16;
 
 /** A picture that `draw(context)` draws in a square, or null if it returns false. */
@@ -24,14 +24,14 @@ export function thumbnail(pictures, token, side) {
 }
 
 /** A number above a column, which is narrow: one below `least` is not written out. */
-export function small(value, least) {
-  return value > 0 && value < least ? `< ${least}` : figure(value, 2);
+export function small(value, minimum) {
+  return value > 0 && value < minimum ? `< ${minimum}` : figure(value, 2);
 }
 
 /** Tokens next to each other, to one scale, which the bar of all other tokens may exceed; `parts` are {kind, from, to}, a `ball` is drawn at a height, all probabilities. */
 function columns(moment, pictures, rows) {
-  const most = Math.max(1e-12, ...rows.flatMap(({ token, parts }) => (token === null && rows.length > 1 ? [] : parts.map(({ to }) => to))));
-  const percent = (value) => `${Math.min(100, (100 * value) / most)}%`;
+  const maximum = Math.max(1e-12, ...rows.flatMap(({ token, parts }) => (token === null && rows.length > 1 ? [] : parts.map(({ to }) => to))));
+  const percent = (value) => `${Math.min(100, (100 * value) / maximum)}%`;
   const items = rows.map(({ token, parts, ball, number, heard, mark }) => {
     const bars = parts.map(({ kind, from = 0, to }) => make("i", { class: `is-${kind}`, style: `bottom: ${percent(from)}; height: ${percent(to - from)}` }));
     const coin = Number.isFinite(ball) ? make("b", { class: "ds-ball", style: `bottom: ${percent(ball)}` }) : null;
@@ -39,7 +39,7 @@ function columns(moment, pictures, rows) {
     const name = make("span", { class: "ds-column-name", title: text }, thumbnail(pictures, token, TILE_PIXELS), make("span", {}, text.replace(/^“ ?| ?”$/g, "") || text));
     const flag = mark ? make("small", { class: "ds-mark" }, mark) : null;
     const figures = make("small", { class: "ds-column-figure" }, number, heard ? make("span", { class: "ds-sr" }, heard) : null);
-    const cut = token === null && parts.some(({ to }) => to > most) ? " is-cut" : "";
+    const cut = token === null && parts.some(({ to }) => to > maximum) ? " is-cut" : "";
     return make("li", { class: (mark ? `is-${mark}` : "") + cut }, name, flag, figures, make("div", { class: "ds-column", "aria-hidden": "true" }, ...bars, coin));
   });
   return make("ol", { class: "ds-columns" }, ...items);
@@ -49,13 +49,13 @@ function columns(moment, pictures, rows) {
  * The draft, what replaced it and the likeliest tokens by either distribution, at most `most`, as {token, p, q, mark}; the others
  * together, without a token, keep the totals.
  */
-export function ratioRows(moment, likely, most = MOST_COLUMNS) {
-  const [draft, taken] = [moment.token("draft"), moment.token("token")];
-  const mark = (token) => (token === draft ? "draft" : moment.redrawn && token === taken ? "drawn" : null);
+export function ratioRows(moment, likely, maxColumns = MAX_COLUMNS) {
+  const [draft, sampled] = [moment.token("draft"), moment.token("token")];
+  const mark = (token) => (token === draft ? "draft" : moment.redrawn && token === sampled ? "drawn" : null);
   const weight = ({ token, p, q }) => (mark(token) ? Infinity : Math.max(p, q));
-  const best = [...likely].sort((a, b) => weight(b) - weight(a)).slice(0, most).sort((a, b) => b.p - a.p || b.q - a.q);
+  const best = [...likely].sort((a, b) => weight(b) - weight(a)).slice(0, maxColumns).sort((a, b) => b.p - a.p || b.q - a.q);
   const [p, q] = ["p", "q"].map((name) => Math.max(0, 1 - best.reduce((sum, each) => sum + each[name], 0)));
-  const others = likely.length > 1 && Math.max(p, q) > LEAST_REST ? [{ token: null, p, q }] : [];
+  const others = likely.length > 1 && Math.max(p, q) > MIN_OTHER_SHARE ? [{ token: null, p, q }] : [];
   return [...best, ...others].map((row) => ({ ...row, mark: mark(row.token) }));
 }
 
@@ -70,18 +70,18 @@ export function ratioColumns(moment, pictures, likely) {
 }
 
 /** The first of `rows`, and the one of a token. */
-function mostOf(rows, token) {
-  const most = rows.slice(0, MOST_COLUMNS);
-  const own = rows.find((row) => row.token === token);
-  if (own && !most.includes(own)) most.splice(-1, 1, own);
-  return most;
+function withToken(rows, token) {
+  const shown = rows.slice(0, MAX_COLUMNS);
+  const ofToken = rows.find((row) => row.token === token);
+  if (ofToken && !shown.includes(ofToken)) shown.splice(-1, 1, ofToken);
+  return shown;
 }
 
 /** What the model finds likely, with the token that was taken marked. */
 export function topColumns(moment, pictures) {
-  const taken = moment.token("token");
-  const rows = moment.top.map(([token, p]) => ({ token, parts: [{ kind: "p", to: p }], number: small(p, 0.001), mark: token === taken ? "taken" : null }));
-  return columns(moment, pictures, mostOf(rows, taken));
+  const sampled = moment.token("token");
+  const rows = moment.top.map(([token, p]) => ({ token, parts: [{ kind: "p", to: p }], number: small(p, 0.001), mark: token === sampled ? "taken" : null }));
+  return columns(moment, pictures, withToken(rows, sampled));
 }
 
 /**
@@ -99,15 +99,15 @@ export function residualOf(moment) {
 export function residualColumns(moment, pictures) {
   const drawn = moment.redrawn ? moment.token("token") : null;
   const { left, total } = residualOf(moment);
-  const rows = mostOf(left, drawn).map(({ token, share }) => ({ token, parts: [{ kind: "left", to: share / total }], number: `${small((100 * share) / total, 0.1)} %`, mark: token === drawn ? "drawn" : null }));
+  const rows = withToken(left, drawn).map(({ token, share }) => ({ token, parts: [{ kind: "left", to: share / total }], number: `${small((100 * share) / total, 0.1)} %`, mark: token === drawn ? "drawn" : null }));
   return columns(moment, pictures, rows);
 }
 
 /** The last denoising step of draft and target as bell curves along the line between their means; null without numbers. */
 export function bellsOf(moment) {
   const names = ["last_std", "last_std_draft", "last_mean_distance", "last_place", "last_place_token"];
-  const [target, draft, distance, place, token] = names.map((name) => moment.number(name));
-  return target > 0 && draft > 0 && distance >= 0 && place !== undefined ? { target, draft, distance, place, token } : null;
+  const [target, draft, distance, distanceToMean, token] = names.map((name) => moment.number(name));
+  return target > 0 && draft > 0 && distance >= 0 && distanceToMean !== undefined ? { target, draft, distance, place: distanceToMean, token } : null;
 }
 
 /** What log w is made of where all denoising steps decide, in full or for the stage; empty where it is not known. */
@@ -132,9 +132,9 @@ export function drawTerms(context, terms, { surface }, dotted, [wide, tall], fon
 }
 
 /** Draw the curves in a box: q around 0, p around the distance of the means, the draft and its replacement as marks, at the edge when outside the box. */
-export function drawBells(context, { target, draft, distance, place, token }, { surface }, replaced, [wide, tall], font) {
+export function drawBells(context, { target, draft, distance, place: distanceToMean, token }, { surface }, replaced, [wide, tall], font) {
   const base = tall - 20;
-  const marks = [0, distance, place];
+  const marks = [0, distance, distanceToMean];
   const [low, high] = [Math.min(...marks) - 3 * Math.max(draft, target), Math.max(...marks) + 3 * Math.max(draft, target)];
   const x = (value) => ((Math.max(low, Math.min(high, value)) - low) / (high - low)) * wide;
   const bell = (mean, std, color, dash) => {
@@ -150,19 +150,19 @@ export function drawBells(context, { target, draft, distance, place, token }, { 
   bell(distance, target, surface.accent, []);
   drawText(context, surface.muted, "q", x(-draft), 16, "right", font);
   drawText(context, surface.accent, "p", x(distance + target), 16, "left", font);
-  const taken = [];
+  const occupied = [];
   const mark = (at, label, color, ...ends) => {
     fillBox(context, color, x(at) - 1, base - 14, 2, 18);
     const { width } = context.measureText(label);
-    const beside = taken.flatMap(([from, until]) => [from - width - 4, until + 4]);
-    const starts = [...ends.map((end) => x(at) + { left: 3, center: -width / 2, right: -3 - width }[end]), ...beside];
-    const fits = (start) => start >= 0 && start + width <= wide && taken.every(([from, until]) => start > until || start + width < from);
-    const start = starts.find(fits) ?? (taken.length ? null : starts[0]);
+    const free = occupied.flatMap(([from, until]) => [from - width - 4, until + 4]);
+    const starts = [...ends.map((end) => x(at) + { left: 3, center: -width / 2, right: -3 - width }[end]), ...free];
+    const fits = (start) => start >= 0 && start + width <= wide && occupied.every(([from, until]) => start > until || start + width < from);
+    const start = starts.find(fits) ?? (occupied.length ? null : starts[0]);
     if (start === null) return; // a narrow panel has room for one name
-    taken.push([start, start + width]);
+    occupied.push([start, start + width]);
     drawText(context, color, label, start, tall - 8, "left", font);
   };
   const beyond = token > high ? "resampled →" : "← resampled";
-  if (replaced) mark(token, token >= low && token <= high ? "resampled" : beyond, surface.emphasis, ...(token < place ? ["right", "left"] : ["left", "right"]));
-  mark(place, "draft", surface.text, "center", "left", "right");
+  if (replaced) mark(token, token >= low && token <= high ? "resampled" : beyond, surface.emphasis, ...(token < distanceToMean ? ["right", "left"] : ["left", "right"]));
+  mark(distanceToMean, "draft", surface.text, "center", "left", "right");
 }

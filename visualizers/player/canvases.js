@@ -9,7 +9,7 @@ const NAME_HEIGHT = 14;
 /** Pixels below which a name would be cut: the lines of frames below the first then have none. */
 const LEAST_NAMED = 11;
 /** Cells below this size get no lines between them, which would be all that is seen. */
-export const LEAST_RULED = 8;
+export const MIN_RULED_CELL = 8;
 
 /** The picture so far: tiles of the tokens, drafts dimmed and hatched, and on request the outcome of each. */
 export class PictureView extends View {
@@ -39,7 +39,7 @@ export class PictureView extends View {
   }
 
   box(position) {
-    const { x, y } = this.grid.place(position);
+    const { x, y } = this.grid.cell(position);
     return [x * this.cellSize, y * this.cellSize, this.cellSize, this.cellSize];
   }
 
@@ -76,7 +76,7 @@ export class PictureView extends View {
     this.tiles = legend.tiles ? { ...legend.tiles, image: this.open(legend.tiles.png) } : null;
     this.frames = (legend.frames ?? []).map(({ step, image }) => ({ step, image: this.open(image) }));
     this.picture = this.open(trace.output?.image);
-    const patches = legend.patches ? { ...legend.patches, image: this.open(legend.patches.image), placeOf: new Map((legend.patches.ids ?? []).map((id, place) => [id, place])) } : null;
+    const patches = legend.patches ? { ...legend.patches, image: this.open(legend.patches.image), placeOf: new Map((legend.patches.ids ?? []).map((id, tile) => [id, tile])) } : null;
     this.sheet = this.tiles ?? patches; // pictures of single tokens
     this.tilePixels = Math.max(1, Math.min(16, this.tiles?.size ?? 1));
     this.mosaic = make("canvas", { width: this.grid.columns * this.tilePixels, height: this.grid.rows * this.tilePixels });
@@ -92,17 +92,17 @@ export class PictureView extends View {
   paint(scene, context) {
     const { state, replay } = scene;
     this.paintGround(scene, context);
-    const whole = this.wholePicture(scene);
-    if (whole) {
-      context.imageSmoothingEnabled = whole.naturalWidth > this.width;
-      this.drawWhole(context, whole);
+    const picture = this.wholePicture(scene);
+    if (picture) {
+      context.imageSmoothingEnabled = picture.naturalWidth > this.width;
+      this.drawWhole(context, picture);
       this.coverOpen(scene, context);
     } else if (loaded(this.tiles?.image)) {
       this.layTiles(state);
       context.imageSmoothingEnabled = false;
       context.drawImage(this.mosaic, 0, 0, this.width, this.height);
     }
-    if (scene.overlay || !(whole || this.tiles)) this.paintFates(scene, context);
+    if (scene.overlay || !(picture || this.tiles)) this.paintFates(scene, context);
     else this.markDrafts(scene, context);
     if (replay.length === 0) drawText(context, scene.theme.surface.muted, "waiting for the first forward pass", this.width / 2, this.height / 2, "center");
     this.paintCursor(scene, context);
@@ -126,11 +126,11 @@ export class PictureView extends View {
   }
 
   /** Draw a picture of the whole canvas; of a video, its latent frames stand side by side. */
-  drawWhole(context, whole) {
+  drawWhole(context, picture) {
     const { frames } = this.grid;
     for (let frame = 0; frame < frames; frame += 1) {
-      const wide = whole.naturalWidth / frames;
-      context.drawImage(whole, frame * wide, 0, wide, whole.naturalHeight, ...this.frameBox(frame));
+      const wide = picture.naturalWidth / frames;
+      context.drawImage(picture, frame * wide, 0, wide, picture.naturalHeight, ...this.frameBox(frame));
     }
   }
 
@@ -149,7 +149,7 @@ export class PictureView extends View {
     const side = this.tilePixels;
     for (const [position, token] of state.token.entries()) {
       if (token === this.laid[position]) continue;
-      const { x, y } = this.grid.place(position);
+      const { x, y } = this.grid.cell(position);
       if (token < 0) pen.clearRect(x * side, y * side, side, side);
       else {
         const [left, top] = [(token % columns) * size, Math.floor(token / columns) * size];
@@ -163,7 +163,7 @@ export class PictureView extends View {
   coverOpen({ state, theme }, context) {
     context.beginPath();
     for (const [position, token] of state.token.entries()) if (token < 0) context.rect(...this.box(position));
-    if (this.cellSize < LEAST_RULED) paintPath(context, theme.surface.background);
+    if (this.cellSize < MIN_RULED_CELL) paintPath(context, theme.surface.background);
     else paintPath(context, theme.surface.panel, theme.surface.line, 1);
   }
 

@@ -3,7 +3,7 @@
 
 import { loaded } from "./canvases.js";
 import { CLOCKS } from "./controls.js";
-import { SMALL_FONT, View, drawGlyph, drawOutline, drawText, drawWithin, fillBox, hatch, make, say, ticksUpTo } from "./paint.js";
+import { SMALL_FONT, View, drawGlyph, drawOutline, drawText, drawWithin, fillBox, hatch, make, setText, ticksUpTo } from "./paint.js";
 import { NOTHING, State, weightOf } from "./replay.js";
 
 const WORD_SLOT = { wide: 64, tall: 27 };
@@ -41,7 +41,7 @@ export class PassView extends View {
     const { call, position } = scene.step;
     const who = { draft: "draft model", target: "target model" }[call.role];
     const parts = [[who, call.mode?.replaceAll("_", " ")].filter(Boolean).join(", "), position.length ? BAR_NOTE : "no token touched"];
-    say(this.note, parts.join(" · "));
+    setText(this.note, parts.join(" · "));
     for (const [entry, at] of position.entries()) {
       const [x, y] = [(entry % across) * wide, Math.floor(entry / across) * (tall + UNDER_SLOT)];
       if (y + tall + UNDER_SLOT > this.height + 1) break;
@@ -95,11 +95,11 @@ export class PassView extends View {
 /** Draw the tile of a token. Return whether there was one. */
 export function drawTile(context, pictures, token, x, y, side) {
   const sheet = pictures?.sheet;
-  const place = sheet?.placeOf ? sheet.placeOf.get(token) : token;
-  if (place === undefined || !loaded(sheet?.image)) return false;
+  const tile = sheet?.placeOf ? sheet.placeOf.get(token) : token;
+  if (tile === undefined || !loaded(sheet?.image)) return false;
   const { image, size, columns } = sheet;
   context.imageSmoothingEnabled = false;
-  context.drawImage(image, (place % columns) * size, Math.floor(place / columns) * size, size, size, x, y, side, side);
+  context.drawImage(image, (tile % columns) * size, Math.floor(tile / columns) * size, size, size, x, y, side, side);
   return true;
 }
 
@@ -122,7 +122,7 @@ export class TimelineView extends View {
   paint(scene, context) {
     this.scene = scene;
     const lines = scene.replay.grid.frameEnds.length ? " · lines: where latent frames end" : "";
-    say(this.note, `across: position · down: ${CLOCKS[scene.clock].toLowerCase()} · click to go there${lines}`);
+    setText(this.note, `across: position · down: ${CLOCKS[scene.clock].toLowerCase()} · click to go there${lines}`);
     const { x, y, width, height } = this.plot();
     const pixels = (length) => Math.max(1, Math.round(length * this.ratio));
     this.render(scene, pixels(width), pixels(height));
@@ -152,12 +152,12 @@ export class TimelineView extends View {
       this.walk = new State(replay.positions);
     }
     const pen = this.rows.getContext("2d");
-    const place = { across: width / replay.positions, top: 0, height: 0 };
+    const band = { across: width / replay.positions, top: 0, height: 0 };
     for (; this.drawn < replay.length; this.drawn += 1) {
       const [start, end] = [this.drawn, this.drawn + 1].map((count) => Math.round((replay.ends[clock][count] / extent) * height));
-      Object.assign(place, { top: start, height: Math.max(1, end - start) });
-      this.drawSettled(pen, theme, place);
-      this.drawRow(pen, theme, replay.steps[this.drawn], place);
+      Object.assign(band, { top: start, height: Math.max(1, end - start) });
+      this.drawSettled(pen, theme, band);
+      this.drawRow(pen, theme, replay.steps[this.drawn], band);
       replay.apply(this.walk, replay.steps[this.drawn]);
     }
   }
@@ -169,29 +169,29 @@ export class TimelineView extends View {
   }
 
   /** Shade the positions that were final before this row, so that the frontier can be followed. */
-  drawSettled(pen, theme, place) {
+  drawSettled(pen, theme, band) {
     pen.fillStyle = theme.surface.line;
     const final = this.walk.finalAt;
     for (let first = 0; first < final.length; first += 1) {
       if (final[first] < 0) continue;
       let end = first;
       while (end < final.length && final[end] >= 0) end += 1;
-      const [left, width] = this.span(place, first, end);
-      pen.fillRect(left, place.top, width, place.height);
+      const [left, width] = this.span(band, first, end);
+      pen.fillRect(left, band.top, width, band.height);
       first = end;
     }
   }
 
-  drawRow(pen, theme, { position, fate }, place) {
-    const roomy = place.across >= 4 && place.height >= 4;
+  drawRow(pen, theme, { position, fate }, band) {
+    const roomy = band.across >= 4 && band.height >= 4;
     for (let entry = 0; entry < position.length; entry += 1) {
       const code = fate[entry];
       if (code === NOTHING) continue;
       const first = entry;
       while (!roomy && fate[entry + 1] === code && position[entry + 1] === position[entry] + 1) entry += 1;
-      const [left, width] = this.span(place, position[first], position[entry] + 1);
-      fillBox(pen, theme.fills[code], left, place.top, width - Number(roomy), place.height - Number(roomy));
-      if (roomy) this.drawMark(pen, theme, code, left, place.top, width - 1, place.height - 1);
+      const [left, width] = this.span(band, position[first], position[entry] + 1);
+      fillBox(pen, theme.fills[code], left, band.top, width - Number(roomy), band.height - Number(roomy));
+      if (roomy) this.drawMark(pen, theme, code, left, band.top, width - 1, band.height - 1);
     }
   }
 
@@ -212,7 +212,7 @@ export class TimelineView extends View {
       drawText(context, muted, tick.toLocaleString("en"), x - 6, y + Math.max(5, (tick / scene.extent) * height), "right");
     }
     const positions = scene.replay.positions;
-    for (const tick of ticksUpTo(positions, width > 300 ? 8 : 4, 1).map((place) => Math.max(1, place))) {
+    for (const tick of ticksUpTo(positions, width > 300 ? 8 : 4, 1).map((number) => Math.max(1, number))) {
       drawText(context, muted, String(tick), x + ((tick - 0.5) / positions) * width, y + height + 10, tick / positions > 0.97 ? "right" : "center");
     }
     context.fillStyle = scene.theme.surface.text;

@@ -3,7 +3,7 @@
 
 import { loaded } from "./canvases.js";
 import { showPlay } from "./controls.js";
-import { View, album, drawOutline, fillBox, make, makeButton, makeSlider, say } from "./paint.js";
+import { View, album, drawOutline, fillBox, make, makeButton, makeSlider, setText } from "./paint.js";
 
 /** How long a clip takes, where each of its frames can stay for a time between these. */
 const [CLIP_MILLISECONDS, SHORTEST_FRAME, LONGEST_FRAME] = [2400, 100, 240];
@@ -57,21 +57,21 @@ export class ClipView extends View {
   decidedIn({ state, replay }) {
     const open = [...state.finalAt.keys()].filter((position) => state.finalAt[position] < 0);
     const ready = Math.min(this.grid.frames, ...open.map((position) => this.grid.where(position).frame));
-    return ready === this.grid.frames ? this.frames.length : replay.given + replay.framesEach * ready;
+    return ready === this.grid.frames ? this.frames.length : replay.givenFrames + replay.framesEach * ready;
   }
 
   paint(scene, context) {
     const width = Math.min(this.width, WIDEST_CLIP);
     this.scene = scene;
     this.decided = this.decidedIn(scene);
-    const there = this.number < this.decided;
-    const state = this.number < scene.replay.given ? ", given" : there ? "" : ", not decided yet";
+    const isDecoded = this.number < this.decided;
+    const state = this.number < scene.replay.givenFrames ? ", given" : isDecoded ? "" : ", not decided yet";
     const words = `frame ${this.number + 1} of ${this.frames.length}${state}`;
-    say(this.reading, words);
+    setText(this.reading, words);
     this.slider.setAttribute("aria-valuetext", words);
     this.canvas.setAttribute("aria-label", `Clip, ${words}`);
     fillBox(context, scene.theme.surface.panel, 0, 0, width, this.height);
-    if (there && loaded(this.frames[this.number])) {
+    if (isDecoded && loaded(this.frames[this.number])) {
       context.imageSmoothingEnabled = true;
       context.drawImage(this.frames[this.number], 0, 0, width, this.height);
     }
@@ -81,7 +81,7 @@ export class ClipView extends View {
   paintPatch({ position, replay }, context, width) {
     if (position === null || position >= this.grid.positions || !replay.framesEach) return;
     const { frame, row, column } = this.grid.where(position);
-    if (Math.floor((this.number - replay.given) / replay.framesEach) !== frame) return;
+    if (Math.floor((this.number - replay.givenFrames) / replay.framesEach) !== frame) return;
     const [across, down] = [width / this.grid.cellColumns, this.height / this.grid.cellRows];
     drawOutline(context, column * across, row * down, across, down);
   }

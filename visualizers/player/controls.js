@@ -2,7 +2,7 @@
 // What the reader operates above the lanes.
 
 import { Hardware } from "./hardware.js";
-import { icon, make, makeButton, makeSlider, say } from "./paint.js";
+import { icon, make, makeButton, makeSlider, setText } from "./paint.js";
 import { formatInteger } from "./replay.js";
 import { NEXT } from "./worked.js";
 
@@ -45,13 +45,13 @@ export class Controls {
     this.reading = make("p", { class: "ds-reading" }, this.clock, this.amount);
     const turn = () => {
       player.useStage(!player.staged);
-      this.whole.focus();
+      this.everyView.focus();
     };
     const open = () => this.numbers.setAttribute("aria-pressed", String(player.showNumbers()));
     this.numbers = makeButton({ class: "ds-tell", "aria-pressed": "false", title: "Show this step in numbers" }, open, "Numbers");
     this.next = player.worked.makeGo(NEXT[0], "ds-tell ds-next");
     this.lecture = makeButton({ class: "ds-tell ds-lecturing", "aria-pressed": "false", "aria-keyshortcuts": "L", title: "The stage alone, in large letters (L); Escape leaves" }, () => player.lecture(), "Lecture");
-    this.whole = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
+    this.everyView = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
     this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
     this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });
     const overlay = make("label", { class: "ds-overlay" }, this.overlay, "Mark the outcome of each token");
@@ -60,7 +60,7 @@ export class Controls {
     this.node = make(
       "div",
       { class: "ds-controls" },
-      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.next, this.numbers, this.lecture, this.whole),
+      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.next, this.numbers, this.lecture, this.everyView),
       make("div", { class: "ds-choices" }, make("label", { class: "ds-speed" }, "Speed ", this.speed), overlay),
       this.hardware.node,
     );
@@ -78,9 +78,9 @@ export class Controls {
     showPlay(this.play, playing);
     this.slider.max = extent;
     this.slider.value = now;
-    say(this.clock.options[0], drafted ? "Target passes" : CLOCKS.passes);
+    setText(this.clock.options[0], drafted ? "Target passes" : CLOCKS.passes);
     this.clock.title = drafted ? "A drafter's pass counts as the part of a target pass that it takes" : "";
-    say(this.amount, `${formatInteger(Math.floor(now))} of ${formatInteger(Math.floor(extent))}`);
+    setText(this.amount, `${formatInteger(Math.floor(now))} of ${formatInteger(Math.floor(extent))}`);
     this.slider.setAttribute("aria-valuetext", [this.words, ...words].join(". "));
   }
 

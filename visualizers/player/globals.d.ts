@@ -14,9 +14,9 @@ interface DraftscopeAddress {
   placedAlone(): boolean;
   lesson(): string;
   teach(name: string): void;
-  place(): Record<string, string>;
+  position(): Record<string, string>;
   name(tab: string, run: string, placed?: boolean): void;
-  stand(at: Record<string, string | number | null>, run: string): void;
+  setPosition(at: Record<string, string | number | null>, run: string): void;
   grid(link: string): void;
   choose(tab: string): void;
 }

@@ -1,12 +1,12 @@
 // @ts-check
 // The clock of hardware that is not here, and the choice of it.
 
-import { make, say } from "./paint.js";
+import { make, setText } from "./paint.js";
 import { memoryOf, passCost } from "./pass_cost.js";
 import { formatInteger } from "./replay.js";
 
 const HARDWARE_FIELDS = ["device", "engine", "target", "draft", "batch"];
-const MOST_BATCH = 4096;
+const MAX_BATCH = 4096;
 const COMPUTED = "Computed from data sheets, not measured; without the prompt and decoders of pictures.";
 
 /** The number of denoising steps per token by a run's settings; 0 for tokens that are not vectors or when unknown. */
@@ -41,8 +41,8 @@ function uncomputed(replays, { device, target, draft, batch }) {
   const bytes = (size) => Math.max(...rows.map(([count, positions]) => memoryOf(size, positions, count)).map(({ weights, cached }) => weights + cached));
   const needed = sizes.reduce((sum, size) => sum + bytes(size), 0);
   if (needed <= device.memory) return "";
-  const [wanted, there] = [needed, device.memory].map((bytes) => Math.ceil(bytes / 1e9));
-  return `${sizes.map(({ name }) => name).join(" and ")} with a KV cache of ${formatInteger(tokens)} tokens take ${wanted} GB, and ${device.name} has ${there}; choose a larger device, a smaller model or a smaller batch.`;
+  const [wanted, available] = [needed, device.memory].map((bytes) => Math.ceil(bytes / 1e9));
+  return `${sizes.map(({ name }) => name).join(" and ")} with a KV cache of ${formatInteger(tokens)} tokens take ${wanted} GB, and ${device.name} has ${available}; choose a larger device, a smaller model or a smaller batch.`;
 }
 
 /** Why the steps of a diffusion head are left out, in a sentence; empty where they are not. */
@@ -54,9 +54,9 @@ function withoutHead(replays, { target }) {
 
 /** The choice of device, engine, networks and batch. */
 export class Hardware {
-  constructor({ devices, engines, sizes, usual }, changed) {
+  constructor({ devices, engines, sizes, usual: defaultSizes }, changed) {
     this.presets = { device: devices, engine: engines, target: sizes, draft: sizes };
-    this.usual = usual;
+    this.defaultSizes = defaultSizes;
     this.chosen = false;
     const choose = () => {
       this.chosen = true;
@@ -64,7 +64,7 @@ export class Hardware {
     };
     const select = (name) => make("select", { change: choose }, ...this.presets[name].map((each) => make("option", { value: each.name }, each.name)));
     this.controls = { device: select("device"), engine: select("engine"), target: select("target"), draft: select("draft") };
-    this.controls.batch = make("input", { type: "number", min: 1, max: MOST_BATCH, value: 1, change: choose });
+    this.controls.batch = make("input", { type: "number", min: 1, max: MAX_BATCH, value: 1, change: choose });
     [this.controls.device.value, this.controls.engine.value] = ["H100", "CUDA graphs"];
     const labels = { device: "Device ", engine: "Engine ", target: "Target ", draft: "Drafter ", batch: "Batch " };
     this.labels = Object.fromEntries(HARDWARE_FIELDS.map((name) => [name, make("label", {}, labels[name], this.controls[name])]));
@@ -75,20 +75,20 @@ export class Hardware {
   /** What is chosen, as presets. */
   get machine() {
     const preset = (name) => this.presets[name].find((each) => each.name === this.controls[name].value);
-    const batch = Math.max(1, Math.min(MOST_BATCH, Math.round(Number(this.controls.batch.value)) || 1));
+    const batch = Math.max(1, Math.min(MAX_BATCH, Math.round(Number(this.controls.batch.value)) || 1));
     return { device: preset("device"), engine: preset("engine"), target: preset("target"), draft: preset("draft"), batch };
   }
 
   /** Compute the clock of these runs; where they have networks of their own kind, begin with those. */
   use(replays) {
     const [first] = replays;
-    if (first && !this.chosen) [this.controls.target.value, this.controls.draft.value] = this.usual[first.continuous ? "continuous" : first.grid.kind] ?? this.usual.text;
+    if (first && !this.chosen) [this.controls.target.value, this.controls.draft.value] = this.defaultSizes[first.continuous ? "continuous" : first.grid.kind] ?? this.defaultSizes.text;
     this.labels.draft.hidden = !replays.some(({ drafts }) => drafts);
     const { machine } = this;
     this.controls.batch.value = machine.batch;
     const problem = uncomputed(replays, machine);
     this.node.classList.toggle("is-problem", problem !== "");
-    say(this.note, problem || COMPUTED + withoutHead(replays, machine));
+    setText(this.note, problem || COMPUTED + withoutHead(replays, machine));
     for (const replay of replays) replay.useMachine(machine);
   }
 

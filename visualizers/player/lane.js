@@ -5,11 +5,11 @@ import { PictureView } from "./canvases.js";
 import { PassView, TimelineView } from "./charts.js";
 import { ClipView } from "./clip.js";
 import { MaskView } from "./mask.js";
-import { icon, make, mark, say, term } from "./paint.js";
+import { icon, make, mark, setText, term } from "./paint.js";
 import { NOTHING, Replay, State, figure, formatInteger } from "./replay.js";
 import { TextView } from "./text.js";
 
-const MOST_TABLE_ROWS = 2000;
+const MAX_TABLE_ROWS = 2000;
 const EARLIER_SHOWN = 3;
 /** The text before a generated answer. */
 const ANSWER_MARK = "####";
@@ -19,13 +19,13 @@ class Readout {
   constructor(theme) {
     this.theme = theme;
     this.hint = make("p", { class: "ds-hint" }, "Point at a token in any view, or move there with the arrow keys, to see what happened to it.");
-    this.place = make("p", { class: "ds-place" });
+    this.position = make("p", { class: "ds-place" });
     this.chip = make("span", { class: "ds-chip" });
     this.fate = make("span", {});
     this.token = make("p", { class: "ds-change" });
     this.before = make("p", { class: "ds-before" });
     this.numbers = make("dl", { class: "ds-numbers" });
-    this.body = make("div", { class: "ds-story" }, this.place, make("p", { class: "ds-fate" }, this.chip, this.fate), this.token, this.before);
+    this.body = make("div", { class: "ds-story" }, this.position, make("p", { class: "ds-fate" }, this.chip, this.fate), this.token, this.before);
     this.node = make("section", { class: "ds-readout", "aria-label": "Chosen token" }, this.hint, this.body, this.numbers);
     this.body.hidden = this.numbers.hidden = true;
     this.key = "";
@@ -54,18 +54,18 @@ class Readout {
       const { fate, token } = replay.steps[step];
       return `${replay.fates[fate[at]].name} ${replay.tokenText(token[at], { position, index: step })} in pass ${step + 1}`;
     });
-    say(this.before, words.length ? `Before: ${words.join(", ")}` : "");
+    setText(this.before, words.length ? `Before: ${words.join(", ")}` : "");
   }
 
   sentence() {
     if (this.body.hidden) return "no token chosen";
-    return [this.place, this.fate, this.token].map((node) => node.textContent).filter(Boolean).join(". ");
+    return [this.position, this.fate, this.token].map((node) => node.textContent).filter(Boolean).join(". ");
   }
 
   showPlace({ replay, position, entry, pinned }) {
-    const place = replay.grid.kind === "text" ? null : replay.placeText(position);
-    const parts = [`Position ${position + 1}`, place, entry && `forward pass ${entry.step + 1}`, pinned && "pinned"];
-    say(this.place, parts.filter(Boolean).join(" · "));
+    const positionText = replay.grid.kind === "text" ? null : replay.placeText(position);
+    const parts = [`Position ${position + 1}`, positionText, entry && `forward pass ${entry.step + 1}`, pinned && "pinned"];
+    setText(this.position, parts.filter(Boolean).join(" · "));
   }
 
   showFate(scene, step) {
@@ -74,11 +74,11 @@ class Readout {
     const fate = theme.fates[code];
     this.chip.replaceChildren(...(fate ? [icon(fate.path, fate.filled)] : []));
     theme.dress(this.chip, code);
-    say(this.fate, fate ? `${fate.name}: ${fate.meaning}` : "no forward pass has reached this position yet");
+    setText(this.fate, fate ? `${fate.name}: ${fate.meaning}` : "no forward pass has reached this position yet");
     mark(this.fate);
     const [token, draft] = [step?.token[entry.entry], step?.draft?.[entry.entry] ?? undefined];
-    const [own, drafted] = [token, draft].map((each) => (each === undefined ? "" : replay.tokenText(each, { position, index: entry.step })));
-    say(this.token, own && `${drafted && drafted !== own ? `draft ${drafted} → ` : ""}token ${own}`);
+    const [outcome, drafted] = [token, draft].map((each) => (each === undefined ? "" : replay.tokenText(each, { position, index: entry.step })));
+    setText(this.token, outcome && `${drafted && drafted !== outcome ? `draft ${drafted} → ` : ""}token ${outcome}`);
   }
 
   /** p, q, the accept probability and every number of the method, each with its label and unit. */
@@ -121,7 +121,7 @@ class PassTable {
     const walk = new State(replay.positions);
     const cell = (value) => make("td", {}, value === null ? "" : String(value));
     const mean = (value) => (value === null ? null : value.toFixed(3));
-    const rows = replay.steps.slice(0, MOST_TABLE_ROWS).map((step, index) => {
+    const rows = replay.steps.slice(0, MAX_TABLE_ROWS).map((step, index) => {
       replay.apply(walk, step);
       const span = step.position.length ? `${Math.min(...step.position) + 1} to ${Math.max(...step.position) + 1}` : "none";
       const call = `${step.call.role ?? ""} ${step.call.mode ?? ""}`.trim();
@@ -129,7 +129,7 @@ class PassTable {
       return make("tr", {}, ...values.map(cell));
     });
     this.body.replaceChildren(...rows);
-    say(this.note, replay.length > rows.length ? `The first ${rows.length} of ${replay.length} forward passes.` : "");
+    setText(this.note, replay.length > rows.length ? `The first ${rows.length} of ${replay.length} forward passes.` : "");
   }
 }
 
@@ -203,9 +203,9 @@ export class Lane {
 
   describe(name, extra) {
     const { meta } = this.replay;
-    say(this.title, name);
+    setText(this.title, name);
     const prompt = meta.prompt && meta.canvas.kind !== "text" ? `“${meta.prompt}”` : null;
-    say(this.subtitle, [extra, meta.model?.title || meta.model?.id, prompt].filter(Boolean).join(" · "));
+    setText(this.subtitle, [extra, meta.model?.title || meta.model?.id, prompt].filter(Boolean).join(" · "));
     this.label = [name, extra].filter(Boolean).join(", ");
     this.node.setAttribute("aria-label", this.label);
     this.readout.node.setAttribute("aria-label", `Chosen token, ${this.label}`);
@@ -233,10 +233,10 @@ export class Lane {
     const finals = replay.tokensIn(scene.state);
     const computed = scene.clock === "computed";
     const milliseconds = replay.ends[computed ? "computed" : "milliseconds"][scene.count];
-    say(this.time, computed ? "milliseconds, computed" : "milliseconds");
+    setText(this.time, computed ? "milliseconds, computed" : "milliseconds");
     this.node.classList.toggle("is-computed", computed);
     // A text that ended early is done with the tokens that it has; a run that was stopped is not.
-    const total = replay.whole ? Math.max(1, finals, replay.meta.summary?.tokens ?? 0) : replay.positions;
+    const total = replay.completed ? Math.max(1, finals, replay.meta.summary?.tokens ?? 0) : replay.positions;
     const texts = [[finals, ` / ${formatInteger(total)}`], [scene.count, ""], [milliseconds, ""]];
     this.figures.forEach((value, index) => {
       const [number, of] = [formatInteger(texts[index][0]), texts[index][1]];
@@ -253,7 +253,7 @@ export class Lane {
 
   /** What is wrong with the answer, once it is there and the right one is known; empty otherwise. */
   wrongInWords() {
-    return this.replay.whole && this.scene.count === this.replay.length ? this.wrong : "";
+    return this.replay.completed && this.scene.count === this.replay.length ? this.wrong : "";
   }
 
   /** What is wrong with the answer of the whole run; empty where it is right or nothing is known. */
@@ -268,9 +268,9 @@ export class Lane {
       return wrong < 0 ? "" : `wrong in line ${wrong + 1}`;
     }
     const number = (text) => Number(text.trim().replaceAll(",", "") || NaN);
-    const given = output?.text?.split(ANSWER_MARK).slice(1).at(-1) ?? "";
-    if (number(given) === number(right)) return "";
-    return given.trim() ? `wrong: ${given.trim()}, not ${right}` : `no answer, though ${right} is right`;
+    const answer = output?.text?.split(ANSWER_MARK).slice(1).at(-1) ?? "";
+    if (number(answer) === number(right)) return "";
+    return answer.trim() ? `wrong: ${answer.trim()}, not ${right}` : `no answer, though ${right} is right`;
   }
 
   sentence() {

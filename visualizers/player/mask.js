@@ -1,7 +1,7 @@
 // @ts-check
 // The attention mask of the forward pass: which query sees which key.
 
-import { View, drawOutline, drawText, fillBox, make, say } from "./paint.js";
+import { View, drawOutline, drawText, fillBox, make, setText } from "./paint.js";
 
 const MASK_CELL = 18;
 const MASK_MARGIN = 7;
@@ -53,7 +53,7 @@ export class MaskView extends View {
     this.canvas.style.opacity = current ? 1 : FAINT;
     super.draw(scene);
     const instead = index < 0 ? "No mask so far." : `No mask in this pass; the faint mask is that of forward pass ${index + 1}. `;
-    say(this.words, (current ? "" : instead) + (index < 0 ? "" : this.sentence()));
+    setText(this.words, (current ? "" : instead) + (index < 0 ? "" : this.sentence()));
     const { queries, keys } = this.mask ?? { queries: [0], keys: [0] };
     const { row, column } = (this.mask && this.cell) ?? { row: 0, column: 0 };
     const state = { valuemax: queries.length * keys.length - 1, valuenow: row * keys.length + column, valuetext: this.words.textContent };
@@ -97,18 +97,18 @@ export class MaskView extends View {
   paintBorders(theme, context, left, top, size) {
     const { queries, keys } = this.mask;
     context.fillStyle = theme.surface.muted;
-    for (const place of bordersOf(keys)) context.fillRect(left + place * size - 1, top - 4, 1.5, size * queries.length + 4);
-    for (const place of bordersOf(queries)) context.fillRect(left - 4, top + place * size - 1, size * keys.length + 4, 1.5);
+    for (const border of bordersOf(keys)) context.fillRect(left + border * size - 1, top - 4, 1.5, size * queries.length + 4);
+    for (const border of bordersOf(queries)) context.fillRect(left - 4, top + border * size - 1, size * keys.length + 4, 1.5);
   }
 
   paintLabels(theme, context, left, top, size) {
     const { queries, keys } = this.mask;
-    const every = Math.ceil(11 / size);
+    const spacing = Math.ceil(11 / size);
     const { muted } = theme.surface;
-    for (const row of labelled(queries, every)) drawText(context, muted, clipped(queries[row]), left - MASK_MARGIN, top + (row + 0.5) * size, "right");
+    for (const row of labelled(queries, spacing)) drawText(context, muted, clipped(queries[row]), left - MASK_MARGIN, top + (row + 0.5) * size, "right");
     context.save();
     context.rotate(-Math.PI / 2);
-    for (const column of labelled(keys, every)) drawText(context, muted, clipped(keys[column]), MASK_MARGIN - top, left + (column + 0.5) * size);
+    for (const column of labelled(keys, spacing)) drawText(context, muted, clipped(keys[column]), MASK_MARGIN - top, left + (column + 0.5) * size);
     context.restore();
   }
 
@@ -116,7 +116,7 @@ export class MaskView extends View {
     if (!this.mask) return;
     const box = this.canvas.getBoundingClientRect();
     const { left, top, size } = this.plan(this.mask);
-    const [column, row] = [event.clientX - box.left - left, event.clientY - box.top - top].map((place) => Math.floor(place / size));
+    const [column, row] = [event.clientX - box.left - left, event.clientY - box.top - top].map((pixels) => Math.floor(pixels / size));
     const inside = row >= 0 && column >= 0 && row < this.mask.queries.length && column < this.mask.keys.length;
     this.cell = inside ? { row, column } : null;
     this.redraw();
@@ -128,7 +128,7 @@ export class MaskView extends View {
     event.preventDefault();
     event.stopPropagation();
     const { row, column } = this.cell ?? { row: 0, column: 0 };
-    const within = (place, count) => Math.max(0, Math.min(count - 1, place));
+    const within = (index, count) => Math.max(0, Math.min(count - 1, index));
     const next = { row: within(row + stride[0], this.mask.queries.length), column: within(column + stride[1], this.mask.keys.length) };
     this.cell = this.cell ? next : { row: 0, column: 0 };
     this.redraw();
@@ -155,13 +155,13 @@ function bordersOf(labels) {
 }
 
 /** Indices of the labels that find room: the first of every kind, then every few. */
-function labelled(labels, every) {
+function labelled(labels, spacing) {
   const starts = [0, ...bordersOf(labels)];
   return starts.flatMap((start, index) => {
     const end = starts[index + 1] ?? labels.length;
-    const places = [];
-    for (let place = start; place < end; place += every) if (place === start || end - place >= every || index + 1 === starts.length) places.push(place);
-    return places;
+    const indices = [];
+    for (let row = start; row < end; row += spacing) if (row === start || end - row >= spacing || index + 1 === starts.length) indices.push(row);
+    return indices;
   });
 }
 

@@ -39,7 +39,7 @@ export function icon(path, filled) {
 }
 
 /** Write the text of a node where it differs. */
-export function say(node, text) {
+export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
@@ -172,9 +172,9 @@ export function album(ready) {
 }
 
 /** Round tick values from 0 to `extent`, at least `least` apart. */
-export function ticksUpTo(extent, most, least) {
+export function ticksUpTo(extent, maxTicks, minStep) {
   if (!(extent > 0)) return [0];
-  const rough = Math.max(least, extent / most);
+  const rough = Math.max(minStep, extent / maxTicks);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? rough;
   const ticks = [];

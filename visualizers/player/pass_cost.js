@@ -53,6 +53,6 @@ export function passCost(device, size, engine, { queries, rows, context, judges 
     communication: communication(device, size, engine, queries, gpus),
   };
   const work = engine.overlaps ? Math.max(terms.memory, terms.compute) : terms.memory + terms.compute;
-  const bound = Object.keys(terms).reduce((most, name) => (terms[name] > terms[most] ? name : most));
+  const bound = Object.keys(terms).reduce((largest, name) => (terms[name] > terms[largest] ? name : largest));
   return { ...terms, bound, seconds: terms.launches + terms.communication + work };
 }

@@ -4,7 +4,7 @@
 import { PictureView } from "./canvases.js";
 import { CLOCKS, Controls, USUAL_SPEED } from "./controls.js";
 import { Lane } from "./lane.js";
-import { Theme, icon, make, say, term } from "./paint.js";
+import { Theme, icon, make, setText, term } from "./paint.js";
 import { inDigits } from "./pass_cost.js";
 import { Race } from "./race.js";
 import { capital, problemOf } from "./replay.js";
@@ -91,7 +91,7 @@ class Player {
     this.pinned = this.follow = false;
     this.now = 0;
     this.called = "";
-    this.kept = null; // the lane that another lane replaces for now, and the time of the replacement
+    this.replaced = null; // the lane that another lane replaces for now, and the time of the replacement
   }
 
   build() {
@@ -117,7 +117,7 @@ class Player {
   useStage(staged) {
     this.staged = staged;
     this.race.node.hidden = !staged;
-    this.controls.whole.setAttribute("aria-pressed", String(!staged));
+    this.controls.everyView.setAttribute("aria-pressed", String(!staged));
     this.refresh();
   }
 
@@ -154,7 +154,7 @@ class Player {
     const sight = new IntersectionObserver(([{ isIntersecting }]) => (this.seen = isIntersecting));
     for (const observer of [size, sight]) observer.observe(this.root);
     this.observers = [body, size, sight];
-    this.root.addEventListener("focusin", ({ target }) => (this.race.held = /** @type {Element} */ (target).matches(":focus-visible")), { signal });
+    this.root.addEventListener("focusin", ({ target }) => (this.race.paused = /** @type {Element} */ (target).matches(":focus-visible")), { signal });
     this.root.addEventListener("focusout", this.race.holding.pointerleave, { signal });
   }
 
@@ -170,7 +170,7 @@ class Player {
 
   /** Inside Gradio the page sets whether it is dark; elsewhere the address or the reader's system does. */
   useTheme() {
-    if (this.gone()) return;
+    if (this.isRemoved()) return;
     const gradio = document.querySelector("gradio-app, .gradio-container");
     const { colorScheme } = document.documentElement.style;
     const dark = gradio ? document.body.classList.contains("dark") : colorScheme ? colorScheme === "dark" : this.darkPage.matches;
@@ -182,7 +182,7 @@ class Player {
   }
 
   /** Whether the page dropped the root; then the listeners on the page go too. */
-  gone() {
+  isRemoved() {
     if (this.root.isConnected || !this.wasConnected) {
       this.wasConnected ||= this.root.isConnected;
       return false;
@@ -274,19 +274,19 @@ class Player {
 
   /**
    * Show a scene of a tour on the stage: fetch the traces of `urls` and play from the end of pass `from`, or its part `since`,
-   * to that of pass `to` (by default the last one), or its part `until`; mark with `fates` what became of every draft. What is
-   * said about it is the host's.
+   * to that of pass `to` (by default the last one), or its part `until`; `fates` marks the outcome of every draft. The host
+   * shows the text about it.
    */
   async scene({ urls, called, from = 0, since = null, to = null, until = null, fates = false }) {
-    const asked = (this.asked = Symbol("scene"));
+    const request = (this.request = Symbol("scene"));
     this.pause();
     this.race.chosen = -1; // of a pair that is still on its way
-    const current = () => this.asked === asked && !this.gone();
+    const current = () => this.request === request && !this.isRemoved();
     const show = (traces) => {
       if (!current()) return;
       this.guided = false;
       this.load(traces, { afresh: true, called });
-      this.asked = asked;
+      this.request = request;
     };
     if (!(await this.fetched(urls, show)) || !current()) return;
     this.guide(true, fates);
@@ -300,7 +300,7 @@ class Player {
 
   /** End a tour: what it showed stays, and all of it is the reader's to move. */
   explore() {
-    this.asked = null;
+    this.request = null;
     if (!this.guided) return;
     this.guide(false);
     this.takeOver();
@@ -351,7 +351,7 @@ class Player {
 
   /** Go to the position in the address. Return whether it named a position. */
   restore() {
-    const { step, ms, clock, token, on } = draftscopeAddress.place();
+    const { step, ms, clock, token, on } = draftscopeAddress.position();
     if (Object.hasOwn(CLOCKS, clock)) this.useClock(clock, on);
     const wanted = Number.parseFloat(this.clock === "passes" ? step : ms);
     if (Number.isFinite(wanted)) this.now = Math.max(0, Math.min(this.extent(), this.readingOf(wanted)));
@@ -370,7 +370,7 @@ class Player {
     }
     await this.fetched([url], ([trace]) => {
       if (this.stage.supposing !== supposing) return;
-      this.kept ??= { lane, now };
+      this.replaced ??= { lane, now };
       this.show(this.lanes.length - 1, trace);
       this.refresh();
       this.set(this.stage.replay.ends[this.clock][supposing.moment.index + Number(wantsStillness())]);
@@ -382,9 +382,9 @@ class Player {
 
   /** Show the run again whose uniform draw was changed. */
   takeBack() {
-    const { lane, now } = this.kept;
+    const { lane, now } = this.replaced;
     this.lanes[this.lanes.length - 1] = lane;
-    this.kept = null;
+    this.replaced = null;
     this.refresh();
     this.jump(now);
     this.controls.play.focus({ preventScroll: true });
@@ -393,8 +393,8 @@ class Player {
   // The clock.
 
   /** The clock's time at a position in the last run, in the form of addresses: passes, or milliseconds. */
-  readingOf(place) {
-    return this.clock === "passes" ? (this.present().at(-1)?.replay.readingAt(place) ?? 0) : place;
+  readingOf(time) {
+    return this.clock === "passes" ? (this.present().at(-1)?.replay.readingAt(time) ?? 0) : time;
   }
 
   extent() {
@@ -501,7 +501,7 @@ class Player {
   }
 
   tick(time) {
-    if (!this.playing || this.gone()) return;
+    if (!this.playing || this.isRemoved()) return;
     const seconds = Math.min(0.25, Math.max(0, time - this.last) / 1000);
     this.last = time;
     const { looping } = this.race;
@@ -520,14 +520,14 @@ class Player {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
       const [lead, inPasses] = [this.present().at(-1)?.replay, this.clock === "passes"];
-      if (!lead || this.playing || this.gone() || this.present().some(({ running }) => running)) return;
-      say(this.live, [this.controls.words, ...((this.stage.shown && this.stage.drawn?.caption) || []), ...this.present().map((lane) => lane.sentence())].join(". "));
-      const now = this.kept?.now ?? this.now; // the address names a run as it was
+      if (!lead || this.playing || this.isRemoved() || this.present().some(({ running }) => running)) return;
+      setText(this.live, [this.controls.words, ...((this.stage.shown && this.stage.drawn?.caption) || []), ...this.present().map((lane) => lane.sentence())].join(". "));
+      const now = this.replaced?.now ?? this.now; // the address names a run as it was
       const passes = lead.stepsAt(this.clock, now) + (this.stage.shown ? lead.partAt(this.clock, now) : 0);
-      const place = { step: inPasses ? Math.round(passes * 100) / 100 : null, ms: inPasses ? null : Math.round(now * 10) / 10 };
+      const reading = { step: inPasses ? Math.round(passes * 100) / 100 : null, ms: inPasses ? null : Math.round(now * 10) / 10 };
       const on = (this.clock === "computed" && this.controls.hardware.written) || "";
       if (this.hash && !this.guided && this.root.checkVisibility()) {
-        draftscopeAddress.stand({ ...place, clock: this.clock, on: on || null, token: this.pinned ? this.position : null }, this.called);
+        draftscopeAddress.setPosition({ ...reading, clock: this.clock, on: on || null, token: this.pinned ? this.position : null }, this.called);
       }
       this.emit("settled", { clock: this.clock, now: this.now, on });
     }, SETTLE_MILLISECONDS);
@@ -593,7 +593,7 @@ class Player {
   /** Keys pressed outside: a lecture begins where nothing has the focus, and takes every key while it lasts. */
   onPageKey(event) {
     const { target, key } = event;
-    if (event.defaultPrevented || this.gone() || this.root.contains(target)) return;
+    if (event.defaultPrevented || this.isRemoved() || this.root.contains(target)) return;
     const begins = key.toLowerCase() === "l" && target === document.body && this.hash && this.stage.shown && this.root.checkVisibility();
     if (this.lecturing || begins) this.onKey(event);
   }
@@ -663,7 +663,7 @@ class Player {
     else if (key === "End") this.jump(Infinity);
     else if (key === " " && !pressing) this.toggle();
     else if (key === "Escape" && this.lecturing) this.lecture(false);
-    else if (key === "Escape" && this.kept) this.takeBack();
+    else if (key === "Escape" && this.replaced) this.takeBack();
     else if (key === "Escape" && this.position !== null) {
       this.position = null;
       this.pinned = false;
@@ -684,11 +684,11 @@ class Player {
     this.root.classList.toggle("is-many", lanes.length > 2);
     this.message.hidden = !(empty || this.problem);
     this.message.classList.toggle("is-problem", Boolean(this.problem));
-    say(this.message, this.problem ?? (empty ? this.fetching ? "Loading …" : "Nothing to show yet. Start a run, or open a recorded trace: every forward pass will appear here." : ""));
+    setText(this.message, this.problem ?? (empty ? this.fetching ? "Loading …" : "Nothing to show yet. Start a run, or open a recorded trace: every forward pass will appear here." : ""));
     const nodes = lanes.map(({ node }) => node);
     if (nodes.some((node, index) => this.ground.children[index] !== node) || this.ground.children.length !== nodes.length) this.ground.replaceChildren(...nodes);
     this.root.classList.toggle("is-staged", this.stage.use(lanes));
-    this.controls.whole.hidden = !(this.turns && this.stage.fits);
+    this.controls.everyView.hidden = !(this.turns && this.stage.fits);
     this.nameLanes(lanes);
     this.race.chips.hidden = this.race.pairs.length < 2;
     const running = lanes.some((lane) => lane.running); // the chips stay where they are, but a press would end what runs
@@ -706,14 +706,14 @@ class Player {
   /** Name every lane, and add what sets it apart from others of its name, as traces/labels.py does. */
   nameLanes(lanes) {
     const named = lanes.map(({ replay: { meta } }) => this.nameOf(meta));
-    const told = lanes.map(({ replay: { meta } }, index) => {
+    const differences = lanes.map(({ replay: { meta } }, index) => {
       const settings = Object.entries(meta.config ?? {}).filter(([name]) => !(name in named[index].values));
       return [...settings.map(([name, value]) => [name, `${name} ${value}`]), ["the model", meta.model?.title || meta.model?.id], ["the seed", `seed ${meta.seed ?? "unknown"}`]];
     });
     lanes.forEach((lane, index) => {
-      const alike = told.filter((_, other) => named[other].name === named[index].name).map(Object.fromEntries);
-      const differing = told[index].filter(([name, words]) => alike.some((other) => (other[name] ?? words) !== words));
-      lane.describe(`${this.kept && lane === lanes.at(-1) ? "What if: " : ""}${named[index].name}`, differing.map(([, words]) => words).join(", "));
+      const alike = differences.filter((_, other) => named[other].name === named[index].name).map(Object.fromEntries);
+      const differing = differences[index].filter(([name, words]) => alike.some((other) => (other[name] ?? words) !== words));
+      lane.describe(`${this.replaced && lane === lanes.at(-1) ? "What if: " : ""}${named[index].name}`, differing.map(([, words]) => words).join(", "));
     });
   }
 
@@ -734,7 +734,7 @@ class Player {
     if (this.playing || this.pending) return;
     this.pending = requestAnimationFrame(() => {
       this.pending = 0;
-      if (!this.gone()) this.draw();
+      if (!this.isRemoved()) this.draw();
     });
   }
 
@@ -750,7 +750,7 @@ class Player {
     this.worked.offerGoes(this.subject()?.replay);
     if (!this.reading || !this.playing) this.worked.show(this.subject()?.scene);
     this.stage.draw();
-    if (this.staged) this.race.say(this.present());
+    if (this.staged) this.race.describe(this.present());
     const words = this.present().map((lane) => lane.sentence());
     const drafted = this.present().some(({ replay }) => replay.drafts);
     this.controls.show({ playing: this.playing, now: this.now, extent: this.extent(), words, drafted });
@@ -783,8 +783,8 @@ class Player {
   /** At the end of the runs, report whether an answer is wrong, and what the run gained over the first. */
   judge(lane, first) {
     const wrong = lane.wrongInWords();
-    const over = first && !this.kept && [first, lane].every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
-    say(lane.verdict, [wrong && `The answer is ${wrong}.`, over && this.comparison(first, lane)].filter(Boolean).join(" "));
+    const over = first && !this.replaced && [first, lane].every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
+    setText(lane.verdict, [wrong && `The answer is ${wrong}.`, over && this.comparison(first, lane)].filter(Boolean).join(" "));
   }
 
   comparison(first, { report, replay }) {

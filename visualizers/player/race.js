@@ -1,7 +1,7 @@
 // @ts-check
 // Recorded pairs that play by themselves, over and over, until the reader takes over; and what happens, in one sentence.
 
-import { make, makeButton, mark, say } from "./paint.js";
+import { make, makeButton, mark, setText } from "./paint.js";
 import { capital, formatInteger } from "./replay.js";
 import { unitOf } from "./script.js";
 import { isTelling } from "./worked.js";
@@ -13,13 +13,13 @@ export const AFTER_FINISH = { times: 3, seconds: 10 };  // so much faster, and f
 /** What is shown above the lanes where room is short, and the loop. */
 export class Race {
   /** What pauses the loop while the pointer is over a part of it. */
-  holding = { pointerenter: () => (this.held = true), pointerleave: () => (this.held = false) };
+  holding = { pointerenter: () => (this.paused = true), pointerleave: () => (this.paused = false) };
 
   constructor(player) {
     this.player = player;
-    this.looping = this.held = false;
+    this.looping = this.paused = false;
     this.pairs = [];
-    this.rest = 0;
+    this.restSeconds = 0;
     this.sentence = make("strong", {});
     this.truth = make("span", {});
     const explain = () => {
@@ -32,10 +32,10 @@ export class Race {
     const learn = makeButton({ class: "ds-ask", hidden: !player.lessons }, () => player.emit("taught", { lesson: "exact" }), "Try it yourself: the lesson");
     this.reason = make("p", { class: "ds-reason", hidden: true }, this.because, " ", learn);
     this.chips = make("div", { class: "ds-races", role: "group", "aria-label": "Recorded pairs" });
-    this.asked = make("p", { class: "ds-asked" });
+    this.promptLine = make("p", { class: "ds-asked" });
     const line = make("p", { class: "ds-say", "aria-live": "off" }, this.sentence, " ", this.truth, " ", this.why, this.back);
     this.invite = makeButton({ class: "ds-invite", hidden: true }, () => player.emit("invited", {}));
-    const choose = make("div", { class: "ds-choose" }, this.chips, this.invite, this.asked);
+    const choose = make("div", { class: "ds-choose" }, this.chips, this.invite, this.promptLine);
     this.node = make("div", { class: "ds-race" }, line, this.reason, choose);
   }
 
@@ -50,14 +50,14 @@ export class Race {
   }
 
   /** Fetch a pair and play it; the first one starts where the address says, if it does. */
-  async choose(index, asked = false) {
+  async choose(index, byUser = false) {
     const { player } = this;
     const pair = this.pairs[index];
     this.chosen = index;
     const show = (traces) => {
-      if (this.chosen !== index || player.gone()) return;
-      player.load(traces, { reports: pair.reports, loop: true, afresh: asked, called: pair.called });
-      if (asked) player.emit("chosen", { index });
+      if (this.chosen !== index || player.isRemoved()) return;
+      player.load(traces, { reports: pair.reports, loop: true, afresh: byUser, called: pair.called });
+      if (byUser) player.emit("chosen", { index });
     };
     if (pair.traces) show(pair.traces);
     else await player.fetched(pair.urls, show);
@@ -68,7 +68,7 @@ export class Race {
     this.looping = false;
     this.chosen = called ? this.pairs.findIndex((pair) => pair.called === called) : -1;
     this.pair = this.pairs[this.chosen] ?? null;
-    this.rest = 0;
+    this.restSeconds = 0;
     [...this.chips.children].forEach((chip, index) => chip.setAttribute("aria-pressed", String(index === this.chosen)));
     this.explain(false);
   }
@@ -103,26 +103,26 @@ export class Race {
   /** The reading of the clock after `seconds` more of the loop: with rests at its start, the finish and its end. */
   advance(seconds) {
     const { now, speed } = this.player;
-    if (this.held) return now;
-    if (this.rest > 0) {
-      this.rest -= seconds;
+    if (this.paused) return now;
+    if (this.restSeconds > 0) {
+      this.restSeconds -= seconds;
       return now;
     }
     const [finish, end] = [this.finish(), this.player.extent()];
     if (now >= end) {
-      this.rest = REST_SECONDS.start;
+      this.restSeconds = REST_SECONDS.start;
       return 0;
     }
     const after = Math.max(speed * AFTER_FINISH.times, (end - finish) / AFTER_FINISH.seconds);
     const next = this.player.stage.after(now, seconds) ?? now + seconds * (now < finish ? speed : after);
-    if (now < finish && next >= finish) this.rest = REST_SECONDS.finish;
-    else if (next >= end) this.rest = REST_SECONDS.end;
+    if (now < finish && next >= finish) this.restSeconds = REST_SECONDS.finish;
+    else if (next >= end) this.restSeconds = REST_SECONDS.end;
     else return next;
     return now < finish ? finish : end;
   }
 
   /** Describe what the last lane does, and at the end of a run what it took. */
-  say(lanes) {
+  describe(lanes) {
     const lane = lanes.at(-1);
     if (!lane?.scene) return;
     const several = lanes.length > 2 ? `${lanes.length} runs on one clock.` : ""; // each lane has its own verdict
@@ -130,19 +130,19 @@ export class Race {
     const supposed = this.player.stage.supposedInWords;
     const text = supposed || several || (finished ?? headlineOf(lane.replay));
     if (text !== this.sentence.textContent) {
-      say(this.sentence, text);
+      setText(this.sentence, text);
       mark(this.sentence);
     }
-    this.back.hidden = !this.player.kept;
+    this.back.hidden = !this.player.replaced;
     const { fidelity, truth, reason } = (finished && !supposed && lane.report) || {};
-    say(this.truth, truth ? `${capital(fidelity)}:` : "");
-    say(this.because, reason ?? "");
+    setText(this.truth, truth ? `${capital(fidelity)}:` : "");
+    setText(this.because, reason ?? "");
     this.why.hidden = !truth;
     if (!truth) this.explain(false);
     const { prompt, model } = lane.replay.meta;
-    const asked = prompt ? `“${prompt}”` : (model?.title ?? "");
-    const { fidelity: kept } = this.pair?.reports?.at(-1) ?? {};
-    say(this.asked, this.pairs.length ? (kept ? `recorded, ${kept}` : "") : asked); // a host that offers pairs has the prompt in its form
+    const prompted = prompt ? `“${prompt}”` : (model?.title ?? "");
+    const { fidelity: recordedFidelity } = this.pair?.reports?.at(-1) ?? {};
+    setText(this.promptLine, this.pairs.length ? (recordedFidelity ? `recorded, ${recordedFidelity}` : "") : prompted); // a host that offers pairs has the prompt in its form
   }
 }
 
@@ -151,8 +151,8 @@ function headlineOf(replay) {
   if (replay.meta.sums) return "Counts over many passes: nothing to play, the figures draw them.";
   const units = `${unitOf(replay)}${unitOf(replay) === "patch" ? "es" : "s"}`;
   if (replay.steps.some(({ judged }) => judged)) return `Draft several ${units}, verify them in one pass.`;
-  const most = Math.max(0, ...replay.steps.map(({ fate }) => fate.filter((code) => replay.fates[code]?.final).length));
-  return most > 1 ? `Reveal several ${units} in one pass.` : `One ${unitOf(replay)} a pass, the ordinary way.`;
+  const maxRevealed = Math.max(0, ...replay.steps.map(({ fate }) => fate.filter((code) => replay.fates[code]?.final).length));
+  return maxRevealed > 1 ? `Reveal several ${units} in one pass.` : `One ${unitOf(replay)} a pass, the ordinary way.`;
 }
 
 /** Once one of two whole runs is over: what the second gained. Null before. */

@@ -3,7 +3,7 @@
 
 import { computedMilliseconds } from "./hardware.js";
 import { mixed } from "./script.js";
-import { MOST_JOINED, displayWords, isPlain, wordAfter } from "./words.js";
+import { MAX_JOINED, displayWords, isPlain, wordAfter } from "./words.js";
 
 export const NOTHING = 255;
 const fromOne = (labels) => labels.map((label) => label.replace(/\d+$/, (number) => Number(number) + 1)); // a mask's, as all that is shown
@@ -45,7 +45,7 @@ class Grid {
     for (const [position, cell] of this.cellOf?.entries() ?? []) if (this.positionOf) this.positionOf[cell] = position;
     this.positionAt = new Map(); // place in the drawing, counted row by row
     for (let position = 0; position < this.positions; position += 1) {
-      const { x, y } = this.place(position);
+      const { x, y } = this.cell(position);
       this.positionAt.set(y * this.columns + x, position);
     }
   }
@@ -63,7 +63,7 @@ class Grid {
   }
 
   /** Column and row of a position in the drawing, in cells. */
-  place(position) {
+  cell(position) {
     const { frame, row, column } = this.where(position);
     const { x, y } = this.corner(frame);
     return { x: x + column, y: y + row };
@@ -82,8 +82,8 @@ class Grid {
     if (this.frames === 1) return [];
     const size = this.cellColumns * this.cellRows;
     const ends = Array.from({ length: this.frames - 1 }, (_, index) => size * (index + 1));
-    const whole = (_end, index) => Array.from({ length: size }, (_, at) => this.where(size * index + at).frame).every((frame, _, all) => frame === all[0]);
-    return [...ends, this.positions].every(whole) ? ends : [];
+    const isContiguous = (_end, index) => Array.from({ length: size }, (_, at) => this.where(size * index + at).frame).every((frame, _, all) => frame === all[0]);
+    return [...ends, this.positions].every(isContiguous) ? ends : [];
   }
 
   /** The position drawn at column x and row y, or null between frames and outside. */
@@ -243,16 +243,16 @@ export class Replay {
 
   /** Turn a step of the trace into columns ready to draw. */
   read(source) {
-    const given = { call: {}, position: [], token: [], fate: [], numbers: {}, signals: {}, ...source };
+    const fields = { call: {}, position: [], token: [], fate: [], numbers: {}, signals: {}, ...source };
     const step = {
-      ...given,
-      drafting: given.call.role === "draft",
-      milliseconds: Object.values(given.call.milliseconds ?? {}).reduce((sum, value) => sum + value, 0),
-      fate: given.fate.map((name) => this.codeOf.get(name) ?? NOTHING),
-      acceptProb: given.accept_prob ?? null,
-      mask: given.mask?.runs.some(([unseen, seen]) => unseen || seen !== given.mask.keys.length) ? { ...given.mask, queries: fromOne(given.mask.queries), keys: fromOne(given.mask.keys) } : null, // else all is seen
-      likely: given.likely?.map((tokens) => tokens?.map(([token, p, q]) => ({ token, p, q })) ?? null),
-      graph: given.graph?.map((node) => ({ ...node, acceptedUnder: node.vouched_by ?? [] })),
+      ...fields,
+      drafting: fields.call.role === "draft",
+      milliseconds: Object.values(fields.call.milliseconds ?? {}).reduce((sum, value) => sum + value, 0),
+      fate: fields.fate.map((name) => this.codeOf.get(name) ?? NOTHING),
+      acceptProb: fields.accept_prob ?? null,
+      mask: fields.mask?.runs.some(([unseen, seen]) => unseen || seen !== fields.mask.keys.length) ? { ...fields.mask, queries: fromOne(fields.mask.queries), keys: fromOne(fields.mask.keys) } : null, // else all is seen
+      likely: fields.likely?.map((tokens) => tokens?.map(([token, p, q]) => ({ token, p, q })) ?? null),
+      graph: fields.graph?.map((node) => ({ ...node, acceptedUnder: node.vouched_by ?? [] })),
     };
     step.deciding = this.decidingEntries(step);
     step.meanAgreement = meanOf(agreementOf(step));
@@ -363,7 +363,7 @@ export class Replay {
     const text = this.wordOf(token);
     if (this.grid.kind !== "text" || isPlain(text)) return text;
     const before = [];
-    for (let at = position - 1; at >= 0 && before.length < MOST_JOINED; at -= 1) {
+    for (let at = position - 1; at >= 0 && before.length < MAX_JOINED; at -= 1) {
       const entry = this.entryAt(at, count);
       const other = entry && weightOf(this.fateOf(entry)) ? this.steps[entry.step].token[entry.entry] : undefined;
       if (!Number.isInteger(other)) break;
@@ -373,18 +373,18 @@ export class Replay {
   }
 
   /** How many frames of the clip were given, before the first that is decoded. */
-  get given() {
+  get givenFrames() {
     return this.meta.output?.given ?? 0;
   }
 
   /** Frames of the clip for one latent frame; 0 where the clip is not shared out evenly. As `traces.video` has it. */
   get framesEach() {
-    const each = ((this.meta.output?.video ?? []).length - this.given) / this.grid.frames;
+    const each = ((this.meta.output?.video ?? []).length - this.givenFrames) / this.grid.frames;
     return this.grid.frames > 1 && Number.isInteger(each) ? each : 0;
   }
 
   frameName(frame) {
-    const [each, start] = [this.framesEach, this.given];
+    const [each, start] = [this.framesEach, this.givenFrames];
     if (each === 0) return `latent frame ${frame + 1}`;
     return each === 1 ? `frame ${start + frame + 1}` : `frames ${start + each * frame + 1} to ${start + each * (frame + 1)}`;
   }
@@ -415,7 +415,7 @@ export class Replay {
   }
 
   /** Whether the run is complete and was not stopped. */
-  get whole() {
+  get completed() {
     return this.complete && this.meta.summary?.complete !== false;
   }
 
@@ -453,8 +453,8 @@ function agreementOf(step) {
 
 /** What a drafter's pass counts: its mean time over that of the fastest target pass, which is about an ordinary one; 1 where none was timed. */
 function drafterPart(steps) {
-  const [own, target] = [true, false].map((drafter) => steps.filter(({ drafting }) => drafting === drafter).map(({ milliseconds }) => milliseconds));
-  const part = (meanOf(own) ?? 0) / Math.min(...target);
+  const [draft, target] = [true, false].map((drafter) => steps.filter(({ drafting }) => drafting === drafter).map(({ milliseconds }) => milliseconds));
+  const part = (meanOf(draft) ?? 0) / Math.min(...target);
   return part > 0 && part < Infinity ? part : 1;
 }
 

@@ -11,7 +11,7 @@ const VERDICTS = {
 const TOKENS = ["draft", "token", "best"];
 const SETTING = "set ";
 const COLUMNS = { p: "p", q: "q", accept_prob: "acceptProb", coin: "coin" };
-const MOST_DIGITS = 9;
+const MAX_DIGITS = 9;
 const SETTLED = ["accepted", "resampled", "rejected"];
 /** For traces without a rule: the usual decision where the recorded numbers follow it, and what holds for every uniform draw. */
 const USUAL = {
@@ -95,7 +95,7 @@ function digitsOf(blanks, moment) {
     const [one, other] = names.map((name) => moment.value(name));
     if (names.length < 2 || TOKENS.includes(names[0]) || one === other) continue;
     let enough = 3;
-    while (enough < MOST_DIGITS && figure(one, enough) === figure(other, enough)) enough += 1;
+    while (enough < MAX_DIGITS && figure(one, enough) === figure(other, enough)) enough += 1;
     for (const name of names) digits.set(name, Math.max(enough, digits.get(name) ?? 3));
   }
   return digits;
@@ -129,8 +129,8 @@ export function fill(rule, moment) {
 
 /** The rule that decides an entry with its formula filled in; null where none is known. */
 export function ruleOf(moment) {
-  const own = Array.isArray(moment.replay.meta.rules) ? moment.replay.meta.rules : [];
-  for (const rule of [...own, ...(moment.ratioDecided ? [USUAL] : []), ANY]) {
+  const recorded = Array.isArray(moment.replay.meta.rules) ? moment.replay.meta.rules : [];
+  for (const rule of [...recorded, ...(moment.ratioDecided ? [USUAL] : []), ANY]) {
     if (!Array.isArray(rule?.fates) || typeof rule.formula !== "string" || !rule.fates.includes(moment.fate?.name)) continue;
     const pieces = fill(rule, moment);
     if (pieces) return { ...rule, pieces };

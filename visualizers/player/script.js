@@ -2,12 +2,12 @@
 // What the stage shows of a run: where every word or patch stands, and how each looks at any time of any pass. All of it follows
 // from the trace, the size of the stage and the time, so that a reading of the clock always gives the same picture.
 
-import { LEAST_REST, bellsOf, pathInWords, ratioRows, residualOf } from "./bars.js";
+import { MIN_OTHER_SHARE, bellsOf, pathInWords, ratioRows, residualOf } from "./bars.js";
 import { counted } from "./race.js";
 import { figure } from "./replay.js";
 import { Moment, ruleOf } from "./rules.js";
 import { SIGN } from "./text.js";
-import { JOINER, MOST_JOINED, arrangement, directionOf, displayWords, isPlain } from "./words.js";
+import { JOINER, MAX_JOINED, arrangement, directionOf, displayWords, isPlain } from "./words.js";
 import { isTelling } from "./worked.js";
 
 /** Milliseconds: before a pass starts, a draft and the wait after the last, the bar over a pixel, over a cell, after the pass, the end card. */
@@ -30,9 +30,9 @@ const TRANSLUCENT = 0.4;
 export const SIGN_SIZE = 0.89;
 /** A bold word's width over that of the same word in usual letters. */
 const BOLD_WIDTH = 1.06;
-const MOST_STAGED = 4;
+const MAX_STAGED = 4;
 /** Pixels of a token at least that is a piece of a character. */
-const LEAST_BOX = 3;
+const MIN_BOX = 3;
 const [RISE, SETTLE, FALL] = [260, 200, 420];
 const LEFT_TO_RIGHT = ["drafted", "accepted", "resampled", "discarded", "bonus", "sampled", "prefilled", "unmasked", "fallback"];
 
@@ -49,9 +49,9 @@ function shownWord(replay, token, position, index) {
 
 /** A word as it is written: a sign to the machine smaller, a line break as an arrow. */
 function writtenWord(word) {
-  const [, spaces, rest] = /** @type {RegExpExecArray} */ (/^(\s*)(.*)$/s.exec(word));
+  const [, spaces, bare] = /** @type {RegExpExecArray} */ (/^(\s*)(.*)$/s.exec(word));
   const breaks = word.includes("\n");
-  return { text: `${rest.trimEnd()}${breaks ? "↵" : ""}`, sign: SIGN.test(rest), spaces, breaks };
+  return { text: `${bare.trimEnd()}${breaks ? "↵" : ""}`, sign: SIGN.test(bare), spaces, breaks };
 }
 
 /** Whether the stage can show a run: one that has not started, or one that records which tokens it set where. */
@@ -109,7 +109,7 @@ export class Script {
   cells() {
     const { left, line: side } = this.size;
     return Array.from({ length: this.replay.positions }, (_, position) => {
-      const { x, y } = this.replay.grid.place(position);
+      const { x, y } = this.replay.grid.cell(position);
       return { x: left + x * side, line: y, width: side, begun: -1 };
     });
   }
@@ -128,9 +128,9 @@ export class Script {
       let cursor = this.cursor;
       return widest.map((word, position) => {
         const written = this.written(word);
-        const place = this.flow(written, cursor, breaks);
-        if (begun.has(blockOf(position)) && position < this.end) cursor = place.next;
-        return { ...place, width: written.width, side: directionOf(word ?? ""), begun: begun.get(blockOf(position)) ?? Infinity };
+        const slot = this.flow(written, cursor, breaks);
+        if (begun.has(blockOf(position)) && position < this.end) cursor = slot.next;
+        return { ...slot, width: written.width, side: directionOf(word ?? ""), begun: begun.get(blockOf(position)) ?? Infinity };
       });
     };
     const slots = lay(true);
@@ -170,23 +170,23 @@ export class Script {
   writtenAt(token, position) {
     if (!this.isText) return this.written("");
     const before = [];
-    for (let at = position - 1; before.length < MOST_JOINED && this.standing.has(at); at -= 1) before.unshift(this.standing.get(at));
+    for (let at = position - 1; before.length < MAX_JOINED && this.standing.has(at); at -= 1) before.unshift(this.standing.get(at));
     const texts = [...before.map((word) => this.replay.wordOf(word.token)), this.replay.wordOf(token)];
     const shown = displayWords(texts);
     const written = this.written(shown.at(-1));
     const joined = joinedWith(texts, shown, shown.length - 1);
     if (joined === shown.length - 1) return written;
     const [first, last] = [before[joined], before.at(-1)];
-    const taken = first.line === last.line ? last.x + last.width - first.x : last.width;
-    return { ...written, width: Math.max(LEAST_BOX, written.width - taken) };
+    const used = first.line === last.line ? last.x + last.width - first.x : last.width;
+    return { ...written, width: Math.max(MIN_BOX, written.width - used) };
   }
 
   /** The slot of a word after `before`; one that does not fit starts a line, and so does what follows a line break. */
-  flow({ text, sign, spaces, width, breaks: ends }, before, breaks = true, rest = 0) {
+  flow({ text, sign, spaces, width, breaks: ends }, before, breaks = true, restWidth = 0) {
     const { left, right } = this.size;
     const gap = (spaces || sign || before.ends) && before.x > left ? this.ruler(" ") : 0;
-    const most = gap || !/^[\p{Ll}\p{P}]/u.test(text) ? right : right + 0.8 * left; // what goes on with a word may use the margin
-    const [x, line] = before.x > left && before.x + gap + width + (gap && width + rest < right - left ? rest : 0) > most ? [left, before.line + 1] : [before.x + gap, before.line];
+    const rightLimit = gap || !/^[\p{Ll}\p{P}]/u.test(text) ? right : right + 0.8 * left; // what goes on with a word may use the margin
+    const [x, line] = before.x > left && before.x + gap + width + (gap && width + restWidth < right - left ? restWidth : 0) > rightLimit ? [left, before.line + 1] : [before.x + gap, before.line];
     const next = ends && breaks ? { x: left, line: line + 1 } : { x: x + width + (sign ? this.ruler(" ") : 0), line, ends };
     return { x, line, next };
   }
@@ -200,10 +200,10 @@ export class Script {
 
   put(token, position, before, more) {
     const written = this.writtenAt(token, position);
-    const place = this.slots ? this.slots[position] : this.flow(written, before, this.breaks, this.restWidth(position));
+    const slot = this.slots ? this.slots[position] : this.flow(written, before, this.breaks, this.restWidth(position));
     const { text, sign } = written;
     const width = written.width * (more.instead ? BOLD_WIDTH : 1);
-    this.words.push({ token, position, text, sign, ...place, width, side: directionOf(text), before, solid: null, gone: null, verdict: null, ...more });
+    this.words.push({ token, position, text, sign, ...slot, width, side: directionOf(text), before, solid: null, gone: null, verdict: null, ...more });
     this.standing.set(position, this.words.at(-1));
     return this.words.at(-1);
   }
@@ -231,18 +231,18 @@ export class Script {
   arrive(pass, step, entries) {
     const slow = this.pace * (this.read || !this.isText || SIGN.test(this.replay.wordOf(step.draft?.[0])) ? 1 : SLOW_START);
     const waiting = [...this.standing.values()].findLast(({ solid }) => !solid);
-    let [time, behind] = [PASS_TIMES.lead * this.pace, waiting?.next ?? this.cursor];
+    let [time, after] = [PASS_TIMES.lead * this.pace, waiting?.next ?? this.cursor];
     for (const entry of entries) {
-      const made = step.drafting && this.replay.fates[step.fate[entry]].name === "drafted";
-      const [position, draft] = [step.position[entry], made ? step.token[entry] : step.draft?.[entry]];
+      const drafted = step.drafting && this.replay.fates[step.fate[entry]].name === "drafted";
+      const [position, draft] = [step.position[entry], drafted ? step.token[entry] : step.draft?.[entry]];
       if (draft === null || draft === undefined) continue;
       let word = this.standing.get(position);
       if (!word || !sameToken(word.token, draft)) {
         if (word) word.gone = { pass: pass.index, at: time, until: time + SETTLE };
-        word = this.put(draft, position, made || pass.drafts.size ? behind : this.cursor, { kind: "draft", born: pass.index, from: time, given: !made });
+        word = this.put(draft, position, drafted || pass.drafts.size ? after : this.cursor, { kind: "draft", born: pass.index, from: time, given: !drafted });
         time += (this.isText ? PASS_TIMES.draft : PASS_TIMES.draft / 4) * slow;
       }
-      behind = word.next;
+      after = word.next;
       pass.drafts.set(entry, word);
     }
     return time > PASS_TIMES.lead * this.pace ? time + PASS_TIMES.arrive * slow : time;
@@ -409,7 +409,7 @@ export class Script {
     for (const each of words) lines.set(each.line, [...(lines.get(each.line) ?? []), each]);
     for (const line of lines.values()) {
       const position = arrangement(line.filter(({ gone }) => !gone), left, right, base);
-      for (const [word, place] of line.map((word) => [word, position(word.x, word.width)])) Object.assign(word, place);
+      for (const [word, slot] of line.map((word) => [word, position(word.x, word.width)])) Object.assign(word, slot);
     }
   }
 
@@ -423,7 +423,7 @@ export class Script {
       if (!text?.trim()) return;
       const first = joinedWith(texts, shown, position);
       const width = cursiveForm(onLine(shown, last, ({ line }) => line, position), position, this.ruler)?.width ?? this.written(text).width;
-      if (last[first].line === last[position].line) widths.fill(Math.max(width / (position + 1 - first), LEAST_BOX), first, position + 1);
+      if (last[first].line === last[position].line) widths.fill(Math.max(width / (position + 1 - first), MIN_BOX), first, position + 1);
     });
     return { last, texts, shown, widths };
   }
@@ -470,9 +470,9 @@ export class Script {
 }
 
 /** The index of the first token whose character the one at `place` shows; `place` itself where it shows its own alone. */
-function joinedWith(texts, shown, place) {
-  let first = place;
-  if (shown[place]?.trim()) while (first > 0 && shown[first - 1]?.trim() === "" && texts[first - 1].trim()) first -= 1;
+function joinedWith(texts, shown, index) {
+  let first = index;
+  if (shown[index]?.trim()) while (first > 0 && shown[first - 1]?.trim() === "" && texts[first - 1].trim()) first -= 1;
   return first;
 }
 
@@ -485,13 +485,13 @@ function onLine(shown, words, lineOf, position) {
 function cursiveForm(shown, position, ruler) {
   const [text, isShown] = [shown[position] ?? "", (each) => each === null || each];
   const before = text.startsWith(JOINER) ? shown.slice(0, position).findLast(isShown) : "";
-  const behind = text.endsWith(JOINER) ? shown.slice(position + 1).find(isShown) : "";
-  if (!before && !behind) return null;
-  const [first, own, last] = [before, text, behind].map((each) => (each ?? "").replace(/^\u200d|\u200d$/g, ""))
+  const after = text.endsWith(JOINER) ? shown.slice(position + 1).find(isShown) : "";
+  if (!before && !after) return null;
+  const [first, middle, last] = [before, text, after].map((each) => (each ?? "").replace(/^\u200d|\u200d$/g, ""))
     .map((each, part) => (part === 0 ? /\S*$/.exec(each)?.[0] : part === 1 ? each.trim() : /^\S*/.exec(each)?.[0]));
-  const whole = ruler(first + own + last);
-  const [offset, end] = [first ? whole - ruler(JOINER + own + last) : 0, last ? whole - ruler(JOINER + last) : whole];
-  return { text: first + own + last, offset, width: end - offset };
+  const width = ruler(first + middle + last);
+  const [offset, end] = [first ? width - ruler(JOINER + middle + last) : 0, last ? width - ruler(JOINER + last) : width];
+  return { text: first + middle + last, offset, width: end - offset };
 }
 
 /** The draft, what replaced it, the likeliest others and the rest, as {token, text, p, q, share of the residual}; none where p and q are not known. */
@@ -499,13 +499,13 @@ function stagedColumns(moment) {
   const { left, total } = residualOf(moment);
   const [draft, p, q] = [moment.token("draft"), moment.number("p"), moment.number("q")];
   if (!moment.likely && (p === undefined || q === undefined)) return [];
-  const rows = ratioRows(moment, moment.likely ?? [{ token: draft, p, q }], MOST_STAGED);
+  const rows = ratioRows(moment, moment.likely ?? [{ token: draft, p, q }], MAX_STAGED);
   const shares = rows.map((row) => (left.find(({ token }) => token === row.token)?.share ?? 0) / total || 0);
-  const rest = Math.max(0, 1 - shares.reduce((sum, share) => sum + share, 0));
+  const otherShare = Math.max(0, 1 - shares.reduce((sum, share) => sum + share, 0));
   const text = (token) => (token === null ? "others" : shownWord(moment.replay, token, moment.position, moment.index));
-  const columns = rows.map((row, index) => ({ ...row, text: text(row.token), share: row.token === null ? rest : shares[index] }));
+  const columns = rows.map((row, index) => ({ ...row, text: text(row.token), share: row.token === null ? otherShare : shares[index] }));
   const rank = ({ token }) => (token === draft ? 0 : token === null ? 2 : 1);
-  return columns.filter(({ mark, p, q }) => mark || Math.max(p, q) >= LEAST_REST).sort((a, b) => rank(a) - rank(b) || b.p - a.p);
+  return columns.filter(({ mark, p, q }) => mark || Math.max(p, q) >= MIN_OTHER_SHARE).sort((a, b) => rank(a) - rank(b) || b.p - a.p);
 }
 
 /** An acceptance test at a time: how far its bars have grown, are separated and turned into the residual, and how far the ball is. */
@@ -559,9 +559,9 @@ function captionOf({ replay }, pass, time) {
   if (pass.branches && time < over) return branchCaption(pass.branches, time);
   if (judged && time < over) return [`One pass verifies ${drafts > 1 ? "them all" : "it"}.`, ""];
   if (!judged) return revealCaption({ unit, count, names, replay, step });
-  const [kept, changed] = [count("kept"), count("changed")];
-  const behind = kept + changed ? `behind them ${counted(kept, "draft")} kept, ${changed} drawn again` : "";
-  return [`${accepted} of ${counted(judged + count("discarded"), "draft")} accepted in one pass.`, behind];
+  const [unchanged, changed] = [count("kept"), count("changed")];
+  const note = unchanged + changed ? `behind them ${counted(unchanged, "draft")} kept, ${changed} drawn again` : "";
+  return [`${accepted} of ${counted(judged + count("discarded"), "draft")} accepted in one pass.`, note];
 }
 
 /** Every branch of drafts in words: its outcome, and under which others it was accepted. */
@@ -575,8 +575,8 @@ export function branchesInWords({ nodes }) {
 function branchCaption({ nodes, crossed, judge }, time) {
   const tried = nodes.filter(({ level }) => level > 0);
   if (time < crossed) return [`One pass tries ${tried.length} branches of drafts at once.`, ""];
-  const held = tried.filter(({ accepted }) => accepted).length;
-  if (time < judge) return [`${held} of ${counted(tried.length, "branch")} accepted.`, ""];
+  const accepted = tried.filter(({ accepted }) => accepted).length;
+  if (time < judge) return [`${accepted} of ${counted(tried.length, "branch")} accepted.`, ""];
   return nodes.some(({ best, level }) => best && level > 0) ? ["The deepest one accepted goes into the text.", ""] : ["None goes into the text.", ""];
 }
 
@@ -589,8 +589,8 @@ function revealCaption({ unit, count, names, replay, step }) {
   const open = drafted ? [`${drafted} not sure enough yet`] : [];
   const surest = count("fallback") && !count("unmasked") ? ["none was sure enough, so the surest one"] : [];
   const repaired = edited ? [`${counted(edited, unit)} replaced`] : [];
-  const whole = step.signals.open > 1 || drafted ? ` of ${counted(revealed + drafted, unit)}` : ` ${unit}${revealed === 1 ? "" : "s"}`;
-  return [`One pass reveals ${revealed}${whole}.`, [...surest, ...open, ...repaired, ...(route ? [route] : [])].join("; ")];
+  const among = step.signals.open > 1 || drafted ? ` of ${counted(revealed + drafted, unit)}` : ` ${unit}${revealed === 1 ? "" : "s"}`;
+  return [`One pass reveals ${revealed}${among}.`, [...surest, ...open, ...repaired, ...(route ? [route] : [])].join("; ")];
 }
 
 /** What the router expected of the drafts, and whether it has them verified; empty where it decided nothing. */
@@ -603,12 +603,12 @@ function verdictCaption({ times, moment, word, drawn, bells, terms }, time) {
   const formula = ruleOf(moment)?.pieces.map(({ text }) => text).join("") ?? "";
   const [chance, outcome] = formula.split("; ");
   const unit = unitOf(moment.replay);
-  const [draft, taken] = word.text ? [`“${word.text}”`, `“${drawn.text}”`] : [`this ${unit}`, `Another ${unit}`];
+  const [draft, replacement] = word.text ? [`“${word.text}”`, `“${drawn.text}”`] : [`this ${unit}`, `Another ${unit}`];
   const likely = bells ? "by the last denoising step" : terms.length ? "by all denoising steps" : moment.ratioDecided ? "" : `drafted at q = ${figure(moment.number("q"))}, verified at p = ${figure(moment.number("p"))}`; // else the bars show p and q
   if (time < Math.min(times.drop, times.judge)) return [`How likely is ${draft}?`, likely];
-  if (!moment.ratioDecided) return time < times.land ? ["Draft rejected.", formula] : [`${taken} replaces it.`, pathInWords(moment, false)];
+  if (!moment.ratioDecided) return time < times.land ? ["Draft rejected.", formula] : [`${replacement} replaces it.`, pathInWords(moment, false)];
   if (time < times.judge) return ["A uniform draw decides by p / q.", chance];
   if (time < times.residual) return ["The draw fell above p: rejected.", outcome ?? ""];
   if (time < times.land) return ["Redrawn from where p exceeds q.", "the residual, max(0, p − q)"];
-  return [`${taken} is drawn from the residual.`, ""];
+  return [`${replacement} is drawn from the residual.`, ""];
 }

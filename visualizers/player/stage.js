@@ -1,10 +1,10 @@
 // @ts-check
 // The stage: a run drawn word by word or patch by patch from its script, with ordinary decoding on the same clock.
 
-import { LEAST_REST, drawBells, drawTerms, small } from "./bars.js";
-import { LEAST_RULED, loaded } from "./canvases.js";
+import { MIN_OTHER_SHARE, drawBells, drawTerms, small } from "./bars.js";
+import { MIN_RULED_CELL, loaded } from "./canvases.js";
 import { drawTile } from "./charts.js";
-import { drawDot, drawLine, drawOutline, drawText, drawWithin, fillBox, make, makeSlider, paintPath, say, sized } from "./paint.js";
+import { drawDot, drawLine, drawOutline, drawText, drawWithin, fillBox, make, makeSlider, paintPath, setText, sized } from "./paint.js";
 import { SETTLE_MILLISECONDS, wantsStillness } from "./player.js";
 import { AFTER_FINISH, counted } from "./race.js";
 import { figure, formatInteger } from "./replay.js";
@@ -456,7 +456,7 @@ export class Stage {
     const y = this.y(line, top);
     context.globalAlpha = alpha * progress(line, top - 1, top);
     if (next) return fillBox(context, colors.line, x + 1, y + size.size * 0.2, Math.max(3, width - 2), size.size * 0.95);
-    if (width < LEAST_RULED) return fillBox(context, colors.background, x, y, width, width);
+    if (width < MIN_RULED_CELL) return fillBox(context, colors.background, x, y, width, width);
     Object.assign(context, { strokeStyle: colors.line, lineWidth: 1 });
     context.strokeRect(x + 0.5, y + 0.5, width - 1, width - 1);
   }
@@ -656,7 +656,7 @@ export class Stage {
       pen(Math.min(1, 3 * apart));
       fillBox(context, colors.emphasis, from, mixed(base - unit * p, base - tall, apart), wide, tall);
       pen(progress(apart, 0.6, 1));
-      if (share >= LEAST_REST) this.write(inside ? colors.background : colors.text, `${Math.round(100 * part)} %`, x(index), base - tall + (inside ? 20 : -11), "center", -size.small);
+      if (share >= MIN_OTHER_SHARE) this.write(inside ? colors.background : colors.text, `${Math.round(100 * part)} %`, x(index), base - tall + (inside ? 20 : -11), "center", -size.small);
     }
     pen(slowing(grown));
     const bold = index === 0 || (index === pick && Math.max(apart, chosen) > 0.5);
@@ -836,8 +836,8 @@ export class Stage {
     const { size, player, replay, isText } = this;
     const judging = Boolean(this.laned && place && verdict.verdict.pass.index === Math.ceil(done + this.at(player.now)[1] / 1e6) - 1);
     const close = judging || Boolean(this.laned && frame.branched);
-    say(this.says, caption[0]);
-    say(this.notes, judging && !this.supposing && verdict.verdict.moment.ratioDecided ? this.verdictInWords(verdict) : caption[1]);
+    setText(this.says, caption[0]);
+    setText(this.notes, judging && !this.supposing && verdict.verdict.moment.ratioDecided ? this.verdictInWords(verdict) : caption[1]);
     const { x, y, room } = this.captionPlace(this.laned ? close : place);
     const lift = isText && size.wide && !this.laned ? "min(0px, 100px - 100%)" : "0px"; // one of many lines ends above the counts
     this.caption.classList.toggle("is-close", close);
@@ -870,9 +870,9 @@ export class Stage {
   /** What the whole run took, compared with the other, and whether the output is exact. */
   fillCard() {
     const { lane, replay, other, player } = this;
-    const whole = replay.whole && (!other || other.replay.whole);
+    const whole = replay.completed && (!other || other.replay.completed);
     const supposed = [[formatInteger(replay.length - replay.drafts), "passes"]];
-    const facts = !whole ? [] : player.kept ? supposed : (lane.report?.card ?? []);
+    const facts = !whole ? [] : player.replaced ? supposed : (lane.report?.card ?? []);
     const shown = lane.wrong ? [...facts.filter(([fact]) => fact !== "Exact"), ["Wrong", lane.wrong.replace(/^wrong:? /, "")]] : facts;
     this.card.replaceChildren(...shown.map(([fact, about]) => make("div", {}, make("dt", {}, about), make("dd", {}, fact))));
   }
@@ -908,11 +908,11 @@ export class Stage {
 
   /** The source of what is shown for a changed draw; where none is changed, that one can be, if one can. */
   get supposedInWords() {
-    const { supposing, replay, player: { kept } } = this;
+    const { supposing, replay, player: { replaced } } = this;
     if (supposing) return supposing.said;
-    if (!kept) return !this.shown || this.coin.hidden || this.player.playing ? "" : "Drag the ball to see what would follow.";
-    const [made, usual] = [replay, kept.lane.replay].map(({ length, drafts }) => length - drafts);
-    return `What if, decoded live: ${counted(made, replay.drafts ? "target pass" : "pass")}${!replay.whole ? ", then stopped" : made === usual ? ", as before" : ` instead of ${usual}`}.`;
+    if (!replaced) return !this.shown || this.coin.hidden || this.player.playing ? "" : "Drag the ball to see what would follow.";
+    const [made, usual] = [replay, replaced.lane.replay].map(({ length, drafts }) => length - drafts);
+    return `What if, decoded live: ${counted(made, replay.drafts ? "target pass" : "pass")}${!replay.completed ? ", then stopped" : made === usual ? ", as before" : ` instead of ${usual}`}.`;
   }
 }
 
@@ -925,7 +925,7 @@ function rateOf({ replay }, passes) {
 /** How far a run is, and at its end whether it was stopped, or its answer is wrong. */
 function countInWords({ replay, wrong }, passes) {
   const over = replay.complete && passes === replay.length;
-  const sign = !over ? "" : !replay.whole ? "stopped: " : wrong ? `✗ ${wrong} · ` : "✓ ";
+  const sign = !over ? "" : !replay.completed ? "stopped: " : wrong ? `✗ ${wrong} · ` : "✓ ";
   const target = replay.targetPasses(passes);
   const drafting = passes - target;
   const made = counted(target, replay.drafts ? "target pass" : "pass") + (replay.drafts && !over ? ` (drafter: ${drafting})` : ""); // then the card reports that

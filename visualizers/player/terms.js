@@ -85,8 +85,8 @@
       from = found.index + found[0].length;
     }
     if (!parts.length || (parts[1].textContent !== node.data.trim() && itemOf(node))) return;
-    const [first, ...rest] = [...parts, node.data.slice(from)];
-    const nodes = rest.filter((part) => part !== "").map((part) => (part instanceof Node ? part : document.createTextNode(part)));
+    const [first, ...others] = [...parts, node.data.slice(from)];
+    const nodes = others.filter((part) => part !== "").map((part) => (part instanceof Node ? part : document.createTextNode(part)));
     node.after(...nodes);
     node.data = first; // the page's own text stays where it is, and may be written to again
     marked.set(node, nodes);
@@ -111,19 +111,19 @@
   const visible = () => [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".ds-term"))].filter((button) => button.checkVisibility());
   const keepStop = () => visible().forEach((button, index) => (button.tabIndex = index ? -1 : 0));
   const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
-  const lead = (button, by) => {
+  const lead = (button, pixels) => {
     const all = visible();
-    all.at((all.indexOf(button) + by) % all.length)?.focus();
+    all.at((all.indexOf(button) + pixels) % all.length)?.focus();
   };
 
   const ours = (node) => (node instanceof Element ? node : node.parentElement)?.closest(".ds, .js-plotly-plot, .ds-tip");
   const watch = (root) => {
-    const due = new Set();
+    const pending = new Set();
     let waiting = 0;
     const work = () => {
       waiting = 0;
-      for (const node of due) mark(node);
-      due.clear();
+      for (const node of pending) mark(node);
+      pending.clear();
       observer.takeRecords(); // of what was marked just now
     };
     const observer = new MutationObserver((records) => {
@@ -134,10 +134,10 @@
           marked.delete(target);
         }
         const node = target instanceof Element ? target : target.parentElement;
-        if (node) due.add(node);
+        if (node) pending.add(node);
       }
       if (shown && !shown.isConnected) hide();
-      if (due.size && !waiting) waiting = setTimeout(work, 60);
+      if (pending.size && !waiting) waiting = setTimeout(work, 60);
     });
     mark(root);
     observer.observe(root, { childList: true, subtree: true, characterData: true });

@@ -1,7 +1,7 @@
 // @ts-check
 // Text so far, made for reading: the prompt, then one chip a token, wrapped where the words wrap.
 
-import { View, make, say } from "./paint.js";
+import { View, make, setText } from "./paint.js";
 import { NOTHING, weightOf } from "./replay.js";
 
 /** Names of tokens that are signs to the machine, not words. */
@@ -26,10 +26,10 @@ export class TextView extends View {
   fit(replay) {
     if (this.figure.hidden) return;
     const { prompt, canvas } = replay.meta;
-    say(this.prompt, prompt ?? "");
+    setText(this.prompt, prompt ?? "");
     this.prompt.hidden = !prompt;
     const marks = ["line = masked", "dots = still a draft", "colour = this pass", "frame = under verification", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block > 1 ? "│ = next block" : null];
-    say(this.note, marks.filter(Boolean).join(" · "));
+    setText(this.note, marks.filter(Boolean).join(" · "));
     if (this.chips.length === 0) this.build(canvas);
   }
 
@@ -38,8 +38,8 @@ export class TextView extends View {
     this.chips = Array.from({ length: shape[0] }, (_, position) => {
       const starts = block > 1 && position > 0 && (position + offset) % block === 0;
       if (starts) nodes.push(make("span", { class: "ds-border", title: `block ${Math.floor((position + offset) / block)} begins` }));
-      const chip = { gap: make("span", {}), span: make("span", { "data-position": position }), rest: make("span", {}), look: "" };
-      nodes.push(chip.gap, chip.span, chip.rest);
+      const chip = { gap: make("span", {}), span: make("span", { "data-position": position }), tail: make("span", {}), look: "" };
+      nodes.push(chip.gap, chip.span, chip.tail);
       return chip;
     });
     this.canvas.replaceChildren(...nodes);
@@ -89,11 +89,11 @@ export class TextView extends View {
    * Put the token's text into its chip. Spaces before a word come before the chip, so that lines may break there; after it
    * comes a line break, or a position where the line may break. A token that is `joined` with a later one has nothing to show.
    */
-  write({ gap, span, rest }, text, joined) {
+  write({ gap, span, tail }, text, joined) {
     const [, spaces, word] = /** @type {RegExpExecArray} */ (/^( *)(.*)$/s.exec(text ?? "·"));
-    say(gap, word || joined ? spaces : "");
-    say(span, word ? word.replaceAll("\n", "↵") : joined ? "" : "␣".repeat(spaces.length));
-    say(rest, text === null ? BREAK : text.includes("\n") ? "\n" : "");
+    setText(gap, word || joined ? spaces : "");
+    setText(span, word ? word.replaceAll("\n", "↵") : joined ? "" : "␣".repeat(spaces.length));
+    setText(tail, text === null ? BREAK : text.includes("\n") ? "\n" : "");
   }
 
   /** Class and colours of a chip; nothing is touched when it looks as before. */

@@ -4,7 +4,7 @@
 /** Mark of bytes that do not, or not yet, form a character. */
 const PIECE = "·";
 /** Tokens before one that are looked at for the beginning of its character. */
-export const MOST_JOINED = 16;
+export const MAX_JOINED = 16;
 const BYTE = /<0x([0-9A-F]{2})>/;
 export const JOINER = "\u200d";
 const CHARACTERS = new Intl.Segmenter("und", { granularity: "grapheme" });
@@ -24,9 +24,9 @@ export function displayWords(texts) {
   const { shown } = reader;
   /** @type {number | null} */
   let before = null;
-  shown.forEach((text, place) => {
-    if (text && before !== null) joinWords(shown, before, place);
-    before = text === null ? null : text ? place : before;
+  shown.forEach((text, index) => {
+    if (text && before !== null) joinWords(shown, before, index);
+    before = text === null ? null : text ? index : before;
   });
   return shown;
 }
@@ -57,7 +57,7 @@ class WordReader {
   /** The bytes that were begun form no character. */
   giveUp() {
     if (!this.begun.length) return;
-    for (const place of new Set(this.begun)) if (!this.shown[place].endsWith(PIECE)) this.shown[place] += PIECE;
+    for (const index of new Set(this.begun)) if (!this.shown[index].endsWith(PIECE)) this.shown[index] += PIECE;
     this.begun = [];
     this.decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   }
@@ -84,13 +84,13 @@ class WordReader {
 }
 
 /** Let the token at `place` show a character that begins at `before`, and letters that join do so. */
-function joinWords(shown, before, place) {
-  const [first, second] = [shown[before], shown[place]];
+function joinWords(shown, before, index) {
+  const [first, second] = [shown[before], shown[index]];
   if (isPlain(first.at(-1) + second[0])) return;
   const last = [...CHARACTERS.segment(first)].at(-1)?.segment ?? "";
-  const [{ segment: whole }] = CHARACTERS.segment(last + second);
-  if (whole.length > last.length && last !== PIECE) [shown[before], shown[place]] = [first.slice(0, -last.length), last + second];
-  else if (LAST.test(first) && FIRST.test(second)) [shown[before], shown[place]] = [first + JOINER, JOINER + second];
+  const [{ segment: joined }] = CHARACTERS.segment(last + second);
+  if (joined.length > last.length && last !== PIECE) [shown[before], shown[index]] = [first.slice(0, -last.length), last + second];
+  else if (LAST.test(first) && FIRST.test(second)) [shown[before], shown[index]] = [first + JOINER, JOINER + second];
 }
 
 /** To which side a text runs, by its first letter; digits run to the right, and signs have none. */
@@ -108,13 +108,13 @@ export function arrangement(words, left, right, base) {
   const known = (index, step) => sorted.slice(...(step < 0 ? [0, index] : [index + 1]))[step < 0 ? "findLast" : "find"](({ side }) => side)?.side ?? base;
   const runs = [];
   sorted.forEach(({ x, width, side }, index) => {
-    const own = side || (known(index, -1) === known(index, 1) ? known(index, 1) : base);
-    if (runs.at(-1)?.side === own) runs.at(-1).until = Math.max(runs.at(-1).until, x + width);
-    else runs.push({ from: x, until: x + width, side: own });
+    const runSide = side || (known(index, -1) === known(index, 1) ? known(index, 1) : base);
+    if (runs.at(-1)?.side === runSide) runs.at(-1).until = Math.max(runs.at(-1).until, x + width);
+    else runs.push({ from: x, until: x + width, side: runSide });
   });
   return (x, width) => {
     const run = runs.findLast(({ from }) => from <= x + 0.01) ?? { side: base };
-    const own = run.side === base ? x : run.from + run.until - x - width;
-    return { x: base === "left" ? left + right - own - width : own, leftward: run.side === "left" };
+    const start = run.side === base ? x : run.from + run.until - x - width;
+    return { x: base === "left" ? left + right - start - width : start, leftward: run.side === "left" };
   };
 }

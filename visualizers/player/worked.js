@@ -3,7 +3,7 @@
 // the method's formula, and what a rejected draft is replaced from.
 
 import { bellsOf, drawBells, pathInWords, ratioColumns, residualColumns, thumb, thumbnail, topColumns } from "./bars.js";
-import { make, makeButton, makeSlider, mark, say, sized, term } from "./paint.js";
+import { make, makeButton, makeSlider, mark, setText, sized, term } from "./paint.js";
 import { figure } from "./replay.js";
 import { Moment, fill, ruleOf } from "./rules.js";
 import { uniformDrawInWords, withUniformDraw } from "./uniform_draw.js";
@@ -57,7 +57,7 @@ export class Worked {
   open(open) {
     this.node.classList.toggle("is-open", open);
     this.more.setAttribute("aria-expanded", String(open));
-    say(this.more, open ? "less" : "more");
+    setText(this.more, open ? "less" : "more");
   }
 
   makeCoin() {
@@ -113,7 +113,7 @@ export class Worked {
     NEXT.forEach(([kind, label], index) => {
       const none = !replay || !findNext(replay, kind, { index: -1, entry: -1 });
       this.goes[index].disabled = none;
-      say(this.goes[index], none ? `${label}: none in this run` : label);
+      setText(this.goes[index], none ? `${label}: none in this run` : label);
     });
     this.player.controls.next.disabled = this.goes[0].disabled;
   }
@@ -121,7 +121,7 @@ export class Worked {
   sayWhere() {
     const { moment, scene } = this;
     const none = scene?.position == null ? "step on by one pass, or choose a token" : `${scene.replay.placeText(scene.position)}: not reached yet`;
-    say(this.where, moment ? `${moment.replay.passName(moment.index)} · ${moment.replay.placeText(moment.position)}` : none);
+    setText(this.where, moment ? `${moment.replay.passName(moment.index)} · ${moment.replay.placeText(moment.position)}` : none);
   }
 
   fillPart(name, title, ...children) {
@@ -152,8 +152,8 @@ export class Worked {
     if (moment.number("initial") === 1) return "an initial draft, not from the model";
     const q = moment.number("q");
     const isDraft = (earlier) => earlier.step < moment.index && ["drafted", "changed"].includes(this.replay.fateOf(earlier)?.name);
-    const made = this.replay.history[moment.position].findLast(isDraft);
-    const when = made ? `drafted in pass ${made.step + 1}` : "";
+    const drafting = this.replay.history[moment.position].findLast(isDraft);
+    const when = drafting ? `drafted in pass ${drafting.step + 1}` : "";
     return [when, q === undefined ? "" : `at q = ${figure(q)}`].filter(Boolean).join(" ");
   }
 
@@ -201,7 +201,7 @@ export class Worked {
     const title = drawDecided ? ["The verdict, by a ", this.term("uniform", "uniform draw")] : ["The verdict"];
     if (!rule) return this.fillPart("verdict", title, make("p", {}, waitingInWords(moment)));
     this.coin.hidden = !drawDecided;
-    say(this.says, String(rule.says ?? ""));
+    setText(this.says, String(rule.says ?? ""));
     mark(this.says);
     this.fillPart("verdict", title, this.formula, this.says, this.coin);
     if (drawDecided) this.slider.style.setProperty("--ds-bar", `${100 * Math.min(1, moment.number("accept_prob"))}%`);
@@ -212,7 +212,7 @@ export class Worked {
   turn(value) {
     const { moment, rule } = this;
     if (!moment || !rule) return;
-    const own = moment.step.coin?.[moment.entry];
+    const recorded = moment.step.coin?.[moment.entry];
     const supposed = new Moment(moment.replay, moment.index, moment.entry);
     if (value !== null) Object.assign(supposed, { coin: value, verdict: value < moment.number("accept_prob") ? "accepted" : "rejected" });
     this.writeFormula(fill(rule, supposed) ?? rule.pieces);
@@ -222,10 +222,10 @@ export class Worked {
       this.showLeft(supposed);
     }
     this.turned = value !== null;
-    if (value === null) this.slider.value = own;
+    if (value === null) this.slider.value = recorded;
     this.slider.setAttribute("aria-valuetext", this.formula.textContent);
     this.back.hidden = value === null;
-    say(this.then, value === null ? "" : uniformDrawInWords(moment, withUniformDraw(moment, value)));
+    setText(this.then, value === null ? "" : uniformDrawInWords(moment, withUniformDraw(moment, value)));
   }
 
   writeFormula(pieces) {
@@ -262,7 +262,7 @@ export class Worked {
     const telling = kind === "rejection" && (race.looping || (reading && !stage.isText)) ? findNext(replay, "telling", from) : null;
     const next = telling ?? findNext(replay, kind, from);
     if (next) this.player.showVerdictAt(lane, next);
-    else say(this.player.live, `There is no ${kind === "long" ? "long acceptance" : kind} in this run.`);
+    else setText(this.player.live, `There is no ${kind === "long" ? "long acceptance" : kind} in this run.`);
   }
 }
 

@@ -2,23 +2,23 @@
 
 const FILTERS = "FILTERS";
 const FATES = "FATES";
-const MOST_ROWS = 200;
+const MAX_ROWS = 200;
 const HOLDS = { ">": (a, b) => a > b, ">=": (a, b) => a >= b, "<": (a, b) => a < b, "<=": (a, b) => a <= b };
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = { left: 34, right: 10, top: 14, bottom: 38 };
 
 function build(tag, attributes = {}, ...children) {
-  const made = tag.startsWith("svg:") ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
+  const node = tag.startsWith("svg:") ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") made.addEventListener(name, value);
-    else if (value !== null) made.setAttribute(name, value);
+    if (typeof value === "function") node.addEventListener(name, value);
+    else if (value !== null) node.setAttribute(name, value);
   }
-  made.append(...children); // a string becomes a text node, whatever it holds
-  return made;
+  node.append(...children); // a string becomes a text node, whatever it holds
+  return node;
 }
 
 const counted = (count, one, more = `${one}s`) => `${count} ${count === 1 ? one : more}`;
-const digits = (value, places = 3) => (value === null || value === undefined ? "" : value > 0 && value < 10 ** -places ? `< ${(10 ** -places).toFixed(places)}` : value.toFixed(places));
+const digits = (value, decimals = 3) => (value === null || value === undefined ? "" : value > 0 && value < 10 ** -decimals ? `< ${(10 ** -decimals).toFixed(decimals)}` : value.toFixed(decimals));
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** A run with what its panels look up: the last verdict of each position, where it became final, rows by pass. */
@@ -65,14 +65,14 @@ class Workbench {
   }
 
   build() {
-    const change = () => this.ask(FILTERS.find(({ name }) => name === this.filter.value) ?? null);
+    const change = () => this.setQuestion(FILTERS.find(({ name }) => name === this.filter.value) ?? null);
     this.filter = build("select", { "aria-label": "Filter", change });
-    this.slider = build("input", { type: "range", "aria-label": "Number of the filter", input: () => this.ask(this.question, Number(this.slider.value)) });
+    this.slider = build("input", { type: "range", "aria-label": "Number of the filter", input: () => this.setQuestion(this.question, Number(this.slider.value)) });
     this.output = build("output");
-    this.said = build("span", { class: "said", role: "status" });
+    this.status = build("span", { class: "said", role: "status" });
     const go = (way) => build("button", { type: "button", click: () => this.turn(way), "aria-label": way > 0 ? "Next match" : "Previous match" }, way > 0 ? "›" : "‹");
     this.going = [go(-1), go(1)];
-    this.bar = build("div", { class: "bar" }, this.filter, build("label", { class: "number" }, this.slider, this.output), this.said, ...this.going);
+    this.bar = build("div", { class: "bar" }, this.filter, build("label", { class: "number" }, this.slider, this.output), this.status, ...this.going);
     this.heat = build("div", { class: "heats" });
     this.churn = build("div", { class: "churns" });
     this.curve = build("svg:svg", { role: "group" });
@@ -105,7 +105,7 @@ class Workbench {
     this.churn.replaceChildren(...this.runs.map((run) => this.churnOf(run)));
     const seen = Object.keys(FATES).filter((fate) => this.runs.some((run) => run.fate.includes(fate)));
     this.key.replaceChildren(...seen.map((fate) => build("span", { title: FATES[fate].meaning }, build("i", { "data-fate": fate }), fate)));
-    this.ask(offered.includes(this.question) ? this.question : null, this.value);
+    this.setQuestion(offered.includes(this.question) ? this.question : null, this.value);
   }
 
   /** Mark where the player stands: how many passes of each run have ended, and the position that is pointed at. */
@@ -115,12 +115,12 @@ class Workbench {
     this.counts = counts;
     this.pointed = position;
     if (this.at && (this.counts[this.at.run.index] !== this.at.step + 1 || (this.at.position !== null && position !== null && position !== this.at.position))) this.at = null;
-    this.tell();
+    this.report();
     this.schedule();
   }
 
   /** Choose a filter and its number; the answer is the list, and every panel dims the rest. */
-  ask(question, value = question?.value) {
+  setQuestion(question, value = question?.value) {
     Object.assign(this, { question, value, age: null });
     this.filter.value = question?.name ?? "";
     const chooses = question?.minimum != null;
@@ -144,10 +144,10 @@ class Workbench {
     };
     this.picked = this.runs.flatMap(each);
     this.number = -1;
-    const whole = question?.of === "pass" && age === null;
-    this.keys = new Set(this.picked.map(({ run, step, position }) => `${run.index} ${step}${whole ? "" : ` ${position}`}`));
+    const entirePasses = question?.of === "pass" && age === null;
+    this.keys = new Set(this.picked.map(({ run, step, position }) => `${run.index} ${step}${entirePasses ? "" : ` ${position}`}`));
     this.narrowed = age !== null || question !== null;
-    this.fill(whole);
+    this.fill(entirePasses);
     this.schedule();
   }
 
@@ -162,16 +162,16 @@ class Workbench {
     this.pointed = match.position;
     this.counts = this.runs.map((run, index) => (run === match.run ? match.step + 1 : this.counts[index]));
     this.moved({ lane: match.run.index, step: match.step, position: match.position });
-    this.tell();
+    this.report();
     this.schedule();
   }
 
   /** Say in words what is selected, or how many matches there are. */
-  tell() {
+  report() {
     const { at, number, picked } = this;
     const count = counted(picked.length, this.question?.of === "pass" ? "pass" : "verdict", this.question?.of === "pass" ? "passes" : undefined);
     const where = at && (at.position === null ? `pass ${at.step + 1}` : `${at.run.kind === "text" ? "token" : "row, column"} ${at.run.nameOf(at.position)}, pass ${at.step + 1}, ${at.fate ?? "selected"}`);
-    this.said.textContent = at ? `${number < 0 ? "" : `${number + 1} of ${picked.length}: `}${where}` : count;
+    this.status.textContent = at ? `${number < 0 ? "" : `${number + 1} of ${picked.length}: `}${where}` : count;
   }
 
   turn(way) {
@@ -224,8 +224,8 @@ class Workbench {
     event.preventDefault();
     event.stopPropagation();
     const cellOf = (position) => (run.words ? position : run.cells[position][0] * line + run.cells[position][1]);
-    const there = new Map([...Array(run.positions).keys()].map((position) => [cellOf(position), position]));
-    const next = this.at?.run === run && this.at.position !== null ? there.get(cellOf(this.at.position) + move) : there.get(0);
+    const positionOf = new Map([...Array(run.positions).keys()].map((position) => [cellOf(position), position]));
+    const next = this.at?.run === run && this.at.position !== null ? positionOf.get(cellOf(this.at.position) + move) : positionOf.get(0);
     if (next !== undefined) this.selectPosition(run, next);
   }
 
@@ -250,38 +250,38 @@ class Workbench {
     return Math.max(1, ...this.runs.map(({ length }) => length));
   }
 
-  fill(whole) {
+  fill(entirePasses) {
     const several = new Set(this.picked.map(({ run }) => run)).size > 1;
     const known = ["q", "p"].filter((name) => this.picked.some((match) => match[name] !== null)); // vectors have densities
-    const heads = whole
+    const heads = entirePasses
       ? ["Pass", ...(several ? ["Run"] : []), "Time", "× median", "Accepted", "Verified", "Final"]
       : ["Position", ...(several ? ["Run"] : []), ...(this.runs.some(({ words }) => words) ? ["Token"] : []), "Pass", "Verdict", ...known, "Acceptance", "Draw", "Age"];
     this.heads.replaceChildren(build("tr", {}, ...heads.map((head) => build("th", { scope: "col" }, head))));
     const cells = (match) => {
       const { run, step } = match;
       const name = several ? [run.name] : [];
-      if (whole) return [`${step + 1}`, ...name, match.milliseconds === null ? "" : `${match.milliseconds.toPrecision(3)} ms`, digits(match.slowness, 2), match.accepted, match.judged, match.final];
+      if (entirePasses) return [`${step + 1}`, ...name, match.milliseconds === null ? "" : `${match.milliseconds.toPrecision(3)} ms`, digits(match.slowness, 2), match.accepted, match.judged, match.final];
       const token = this.runs.some(({ words }) => words) ? [run.words?.[match.position]?.trim() ?? ""] : [];
       return [run.nameOf(match.position), ...name, ...token, step + 1, match.fate, ...known.map((name) => digits(match[name])), digits(match.accept_prob), digits(match.draw), match.age];
     };
     const row = (match) => {
       const [first, ...others] = cells(match).map(String);
-      const made = build("tr", {}, build("td", {}, build("button", { type: "button" }, first)), ...others.map((text) => build("td", {}, text)));
-      return Object.assign(made, { match, className: match.rejected ? "rejected" : "" });
+      const row = build("tr", {}, build("td", {}, build("button", { type: "button" }, first)), ...others.map((text) => build("td", {}, text)));
+      return Object.assign(row, { match, className: match.rejected ? "rejected" : "" });
     };
-    this.rows.replaceChildren(...this.picked.slice(0, MOST_ROWS).map(row));
-    const what = whole ? counted(this.picked.length, "pass", "passes") : counted(this.picked.length, "verdict");
-    const more = this.picked.length > MOST_ROWS ? `the first ${MOST_ROWS} are listed` : "press one to go there";
+    this.rows.replaceChildren(...this.picked.slice(0, MAX_ROWS).map(row));
+    const what = entirePasses ? counted(this.picked.length, "pass", "passes") : counted(this.picked.length, "verdict");
+    const more = this.picked.length > MAX_ROWS ? `the first ${MAX_ROWS} are listed` : "press one to go there";
     this.listTitle.replaceChildren(`${what} `, build("span", {}, this.picked.length ? more : "none is like this"));
-    this.tell();
+    this.report();
     for (const button of this.going) button.disabled = !this.picked.length;
   }
 
   // Drawing.
 
   schedule() {
-    this.due ??= requestAnimationFrame(() => {
-      this.due = null;
+    this.scheduled ??= requestAnimationFrame(() => {
+      this.scheduled = null;
       if (this.runs.length && this.root.checkVisibility()) this.draw();
     });
   }
@@ -447,8 +447,8 @@ class Workbench {
         const click = () => { Object.assign(this, { question: null, age: this.age === at ? null : at }); this.filter.value = ""; this.slider.parentNode.hidden = true; this.answer(); };
         const name = `${run.name}, ${run.curve.axis} ${at}: ${digits(mean)}, of ${count}`;
         const key = (event) => this.stepCurve(event, click);
-        const own = marked === at && (!this.at || this.at.run === run);
-        const options = { cx: x(at), cy: y(mean), r: Math.min(7, 2 + Math.sqrt(count) / 3) + 2 * own, class: `point ${shade} ${own ? "here" : ""}`, role: "button", tabindex: parts.some((part) => part.matches(".point")) ? -1 : 0, "data-key": `${run.index} ${at}`, "aria-label": name, click, keydown: key };
+        const isMarked = marked === at && (!this.at || this.at.run === run);
+        const options = { cx: x(at), cy: y(mean), r: Math.min(7, 2 + Math.sqrt(count) / 3) + 2 * isMarked, class: `point ${shade} ${isMarked ? "here" : ""}`, role: "button", tabindex: parts.some((part) => part.matches(".point")) ? -1 : 0, "data-key": `${run.index} ${at}`, "aria-label": name, click, keydown: key };
         parts.push(build("svg:circle", options, build("svg:title", {}, name)));
       }
     });
