@@ -213,14 +213,45 @@ def in_markdown(file: str, source: str) -> Iterator[Finding]:
 
 
 def in_script(file: str, source: str) -> Iterator[Finding]:
-    """Yield findings in comments and strings of JavaScript and TOML files."""
-    comment = r"//[^\n]*|/\*.*?\*/" if file.endswith(".js") else r"#[^\n]*"
-    parts = re.compile(rf'(?P<comment>{comment})|"(?P<a>(?:\\.|[^"\\\n])*)"|\'(?P<b>(?:\\.|[^\'\\\n])*)\'', re.DOTALL)
+    """Yield findings in comments, strings and, in JavaScript, names that a file defines."""
+    script = file.endswith(".js")
+    comment = r"//[^\n]*|/\*.*?\*/" if script else r"#[^\n]*"
+    template = r"|`(?P<c>(?:\\.|[^`\\])*)`" if script else ""
+    parts = re.compile(
+        rf'(?P<comment>{comment})|"(?P<a>(?:\\.|[^"\\\n])*)"|\'(?P<b>(?:\\.|[^\'\\\n])*)\'{template}', re.DOTALL
+    )
+    if script:
+        yield from in_script_names(file, parts.sub(blank, source))
     for found in parts.finditer(source):
         line, comment_text = source.count("\n", 0, found.start()) + 1, found["comment"]
-        text = comment_text or found["a"] or found["b"] or ""
+        text = comment_text or found["a"] or found["b"] or found.groupdict().get("c") or ""
+        text = re.sub(r"\$\{[^{}\n]*\}", blank, text)
         if comment_text or (PROSE_STRING.search(text) and not NOT_PROSE.search(text)):
             yield from match(PROSE, prose(text), file, line, "comment" if comment_text else "string")
+
+
+# What follows a keyword, precedes an arrow, is a method's head, or is assigned to a field: names, or lists of names.
+DEFINED = re.compile(
+    r"\b(?:const|let|var)\s+(?P<a>\w+|\{[^{}]*\}|\[[^\[\]]*\])\s*(?:=|of\b|in\b|;)|\b(?:function\s*\*?|class)\s*(?P<b>\w+)"
+    r"|\bfunction\s*\w*\s*\((?P<c>[^()]*)\)|\((?P<d>[^()]*)\)\s*=>|\b(?P<e>\w+)\s*=>"
+    r"|^ {2,4}(?:(?:async|static|get|set) )*(?P<f>\w+)\((?P<g>[^()]*)\) \{$|\bthis\.(?P<h>\w+) = ",
+    re.MULTILINE,
+)
+
+
+def in_script_names(file: str, source: str) -> Iterator[Finding]:
+    """Yield one finding for every banned name that a JavaScript file defines; `source` has no comments or strings.
+
+    In `{ key: name }` the key is a name of another file, and a default value defines nothing.
+    """
+    seen = set()
+    for found in DEFINED.finditer(source):
+        names = " ".join(filter(None, found.groups()))
+        for name in re.findall(r"\b[A-Za-z_]\w*\b(?!\s*:)", re.sub(r"=[^,{}\[\]]*", "", names)):
+            if name not in seen and NAMES.match(name):
+                seen.add(name)
+                line = source.count("\n", 0, found.start()) + 1
+                yield Finding(file, line, "name", "name", name, "a noun with a unit or role: max, num, path ...")
 
 
 def in_checkout(root: Path) -> Iterator[Finding]:

@@ -109,3 +109,23 @@ def test_subjects_since_the_check_was_added_are_checked(checkout: Path, capsys: 
 def test_a_folder_without_history_is_not_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert plain.main([str(tmp_path)]) == 0
     assert "not a Git checkout" in capsys.readouterr().err
+
+
+def test_names_in_javascript_are_read_but_not_uses_or_keys() -> None:
+    source = """// place
+const { asked, chosen: place, most: highest } = row;
+for (const [own, index] of pairs) use(told, "held", `${said} ${row.rest}`);
+const join = (kept, least = rest) => items.map((whole) => whole.made);
+class View {
+  say(given) {
+    this.gone = { usual: 1 };
+  }
+}
+"""
+    names = [found.text for found in plain.in_script("a.js", source) if found.rule == "name"]
+    assert sorted(names) == ["asked", "given", "gone", "kept", "least", "own", "place", "say", "whole"]
+
+
+def test_the_text_of_javascript_templates_is_read_but_not_their_code() -> None:
+    assert [found.rule for found in plain.in_script("a.js", "f(`${told} runs stand beside it`)")] == ["stand", "beside"]
+    assert [*plain.in_script("a.js", "f(`${held} of ${counted(behind)}`)")] == []
