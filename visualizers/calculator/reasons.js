@@ -33,12 +33,12 @@ function plot(make, { x, ticks, line, band, here, label, mark, worth, speeds, wo
     ...(mark ? [svg("path", { class: "mark", d: `M${x(mark.at)} ${mark.whole ? 0 : y(1)}V100` })] : []),
     svg("path", { class: "line", d: path(line) }));
   const [left, up] = [x(here[0]), y(here[1])];
-  const beside = left > 85 ? "left" : left < 15 ? "right" : "over";
+  const side = left > 85 ? "left" : left < 15 ? "right" : "over";
   return make("div", { class: "plot", role: "img", "aria-label": words }, drawing,
     ...levels.map((each) => at("level", 0, y(each), `${each}×`)),
     ...ticks.map(([value, text]) => at("tick", x(value), 100, text)),
     ...(mark ? [at(`mark ${mark.side}`, x(mark.at), mark.whole ? 0 : y(1), mark.text)] : []),
-    at("dot", left, up), at(`here ${beside}`, left, up, label));
+    at("dot", left, up), at(`here ${side}`, left, up, label));
 }
 
 function byAcceptance(make, { rates, low, high, even, here, label, worth }) {
