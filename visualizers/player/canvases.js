@@ -7,7 +7,7 @@ import { NOTHING } from "./replay.js";
 /** Pixels that the name of a frame takes. */
 const NAME_HEIGHT = 14;
 /** Pixels below which a name would be cut: the lines of frames below the first then have none. */
-const LEAST_NAMED = 11;
+const MIN_NAMED = 11;
 /** Cells below this size get no lines between them, which would be all that is seen. */
 export const MIN_RULED_CELL = 8;
 
@@ -60,7 +60,7 @@ export class PictureView extends View {
   paintName(scene, context, frame) {
     const [x, y, width] = this.frameBox(frame);
     const tall = this.grid.head * this.cellSize + (y <= this.grid.head * this.cellSize ? this.top : 0);
-    if (tall < LEAST_NAMED) return;
+    if (tall < MIN_NAMED) return;
     const name = scene.replay.frameName(frame);
     context.font = SMALL_FONT;
     const text = context.measureText(name).width > width ? name.replace(/^\D+/, "") : name;
