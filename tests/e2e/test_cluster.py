@@ -6,13 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from support import chat_folder
+from support.waiting import SECONDS, wait_until
 
 from draftscope.cli.main import main
 from draftscope.experiments import executors
@@ -21,7 +21,6 @@ from draftscope.traces.files import ROOT
 pytest.importorskip("distributed", reason="dask.distributed is not installed: pip install -r requirements-dev.txt")
 pytestmark = pytest.mark.slow
 
-SECONDS = 120
 GRID = {
     "model": "toy-raster",
     "seeds": list(range(8)),
@@ -32,20 +31,15 @@ GRID = {
 }
 
 
-def wait_until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < end, "a state was not reached in time"
-        time.sleep(0.1)
-
-
 @contextmanager
 def process(command: Sequence[str], **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own, with what it starts; all of it ends with the context."""
+    """A process in a group of its own, with what it starts; all of it ends with the context.
+
+    It stays in the session of the tests: Linux shares processors among sessions, and a short run in another session is
+    over before the tests, which are many, have seen its first rows.
+    """
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **variables}
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, start_new_session=True
-    ) as started:
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, process_group=0) as started:
         try:
             yield started
         finally:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from PIL import Image
 from support import handmade
+from support.waiting import wait_until
 
 from draftscope.trace import displayable
 from draftscope.traces import write
@@ -40,7 +41,7 @@ def test_weights_and_biases_gets_numbers_settings_and_figures(tmp_path: Path) ->
     assert TRACE.prompt not in str(dict(run.config))
     run.finish()
     (record,) = tmp_path.rglob("*.wandb")
-    assert b"tokens_per_forward" in record.read_bytes()
+    wait_until(lambda: b"tokens_per_forward" in record.read_bytes())  # another process writes it
     (drawn,) = tmp_path.rglob("media/plotly/figures/churn_*.json")
     assert "data" in drawn.read_text()
 

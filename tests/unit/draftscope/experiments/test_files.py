@@ -311,7 +311,7 @@ def test_a_killed_sweep_goes_on_without_loss_or_repeats(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.sweep", *arguments]  # the old name
     late = time.monotonic() + 120
     # A group is killed: the workers of a process that is killed alone idle on for minutes.
-    where: dict[str, Any] = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "start_new_session": True}
+    where: dict[str, Any] = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "process_group": 0}
     with (tmp_path / "said.txt").open("wb") as log, subprocess.Popen(command, stderr=log, **where) as process:
         while not target.exists() or target.read_bytes().count(b"\n") < 5:
             assert process.poll() is None and time.monotonic() < late, (tmp_path / "said.txt").read_text()
