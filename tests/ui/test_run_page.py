@@ -164,6 +164,7 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
     expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
 
 
+@pytest.mark.timed
 def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> None:
     page.get_by_role("tab", name="Learn").click()
     page.get_by_role("tab", name="Bias of published variants").click()  # it begins by itself
