@@ -33,13 +33,12 @@ GRID = {
 
 @contextmanager
 def process(command: Sequence[str], **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own, with what it starts; all of it ends with the context.
-
-    It stays in the session of the tests: Linux shares processors among sessions, and a short run in another session is
-    over before the tests, which are many, have seen its first rows.
-    """
+    """A process in a group of its own, with what it starts; all of it ends with the context."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **variables}
-    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, process_group=0) as started:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell runs the tests in the background
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, start_new_session=True
+    ) as started:
         try:
             yield started
         finally:
@@ -118,7 +117,6 @@ def test_a_killed_worker_client_or_scheduler_loses_and_doubles_no_row(
     cluster: Cluster, grid: Path, tmp_path: Path
 ) -> None:
     rows = tmp_path / "rows.jsonl"
-    grid.write_text(json.dumps({**GRID, "seeds": list(range(60))}))  # 180 runs: seconds, also where they are fast
     cluster.add_worker()
     cluster.add_worker()
     with process(run(grid, rows, cluster)) as running:
@@ -126,18 +124,18 @@ def test_a_killed_worker_client_or_scheduler_loses_and_doubles_no_row(
         running.send_signal(signal.SIGINT)
         assert running.wait(SECONDS) == 130
     stopped = len(keys(rows))
-    assert 3 <= stopped < 180
+    assert 3 <= stopped < 24
 
     with process(run(grid, rows, cluster)) as running:
         wait_until(lambda: len(keys(rows)) >= stopped + 3)
         kill(cluster.workers.pop())
         assert running.wait(SECONDS) == 0
-    assert len(keys(rows)) == len(set(keys(rows))) == 180
+    assert len(keys(rows)) == len(set(keys(rows))) == 24
     assert list(cluster.warm().values()) == [True]
 
     part = tmp_path / "part.jsonl"
     cluster.add_worker()
-    grid.write_text(json.dumps({**GRID, "seeds": list(range(80))}))
+    grid.write_text(json.dumps({**GRID, "seeds": list(range(16))}))
     with process(run(grid, part, cluster)) as running:
         wait_until(lambda: len(keys(part)) >= 3)
         kill(cluster.scheduler)
@@ -149,9 +147,9 @@ def test_a_killed_worker_client_or_scheduler_loses_and_doubles_no_row(
         "workers, then run the same again, which repeats no run whose row is in a file"
     )
     assert not any("Traceback" in line for line in progress)
-    assert 3 <= len(keys(part)) < 240
+    assert 3 <= len(keys(part)) < 48
     assert main(["experiment", "run", str(grid), "-o", str(part), "--jobs", "2"]) == 0  # resumed on this machine
-    assert len(keys(part)) == len(set(keys(part))) == 240 and set(keys(rows)) < set(keys(part))
+    assert len(keys(part)) == len(set(keys(part))) == 48 and set(keys(rows)) < set(keys(part))
 
 
 def test_a_worker_on_another_address_decodes(
