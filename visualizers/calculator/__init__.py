@@ -62,7 +62,7 @@ def calculator_html(sources: Iterable[tuple[str, AcceptanceRate]] = (), after: s
     content = (
         f'{page}<script type="application/json" id="calculator-data">{values}</script>\n<script>{_script()}</script>'
     )
-    style = f"{_read('calculator.css')}.curves {{\n{curves_style()}}}\n"
+    style = f"{_read('calculator.css')}.curves {{\n{curves_style()}}}\n.reasons {{\n{reasons_style()}}}\n"
     return document("Is speculative decoding worth it?", content, style)
 
 
@@ -89,7 +89,7 @@ def _script() -> str:
     parts = (
         joined(player.FOLDER, ("pass_cost",)),
         joined(FOLDER.parent / "lessons", ("core",)),
-        joined(FOLDER, ("speedup", "curves", "calculator", "begin")),
+        joined(FOLDER, ("speedup", "curves", "reasons", "calculator", "begin")),
     )
     return f'(() => {{\n"use strict";\n{"".join(parts)}}})();\n'
 

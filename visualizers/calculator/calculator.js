@@ -3,7 +3,8 @@
 
 import { find, make } from "../lessons/core.js";
 import { showDevices } from "./curves.js";
-import { curvesOf, description, planOf, quantised, tableOf } from "./speedup.js";
+import { showReasons } from "./reasons.js";
+import { curvesOf, description, planOf, quantised, reasonsOf, tableOf } from "./speedup.js";
 
 /** Fields have this before their names in addresses, as in those of the app. */
 const PLANNED = "plan.";
@@ -43,6 +44,7 @@ export function beginCalculator(root, { presets, first, drafters, none, sources 
     find(root, ".basis").textContent = words.basis;
     find(root, ".details").textContent = words.details;
     root.classList.toggle("is-problem", !plan);
+    showReasons(find(root, ".reasons"), make, plan ? reasonsOf(plan, rate) : null);
     showCurves(plan);
     showTable(plan);
     for (const [name, control] of controls) {

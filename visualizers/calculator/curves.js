@@ -4,7 +4,7 @@
 const [CURVE_WIDTH, CURVE_HEIGHT] = [160, 64];
 
 /** @param {string} tag @param {Record<string, string | number>} attributes @param {Element[]} children */
-function drawn(tag, attributes, ...children) {
+export function svgElement(tag, attributes, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
   node.append(...children);
@@ -17,11 +17,11 @@ function curve({ speeds, best, pays_to: last }, { longest, most: highest }) {
   const points = speeds.map(([drafts, speed]) => [x(drafts), y(speed)]);
   const at = points[speeds.findIndex(([drafts]) => drafts === best)];
   const ends = last > 0 && last < speeds.at(-1)[0] ? [x(last + 0.5)] : [];
-  return drawn("svg", { viewBox: `0 0 ${CURVE_WIDTH} ${CURVE_HEIGHT}`, "aria-hidden": "true" },
-    drawn("path", { class: "one", d: `M0 ${y(1)}H${CURVE_WIDTH}` }),
-    drawn("path", { d: `M${points.map((one) => one.join(" ")).join("L")}` }),
-    ...ends.map((end) => drawn("path", { class: "cross", d: `M${end} ${y(1) - 7}v14` })),
-    drawn("circle", { cx: at[0], cy: at[1], r: 4 }));
+  return svgElement("svg", { viewBox: `0 0 ${CURVE_WIDTH} ${CURVE_HEIGHT}`, "aria-hidden": "true" },
+    svgElement("path", { class: "one", d: `M0 ${y(1)}H${CURVE_WIDTH}` }),
+    svgElement("path", { d: `M${points.map((one) => one.join(" ")).join("L")}` }),
+    ...ends.map((end) => svgElement("path", { class: "cross", d: `M${end} ${y(1) - 7}v14` })),
+    svgElement("circle", { cx: at[0], cy: at[1], r: 4 }));
 }
 
 /** Show the devices to choose from, as radio buttons with their curves. The buttons stay, with their focus, as long as the

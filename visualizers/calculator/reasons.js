@@ -2,17 +2,11 @@
 // The two curves that a verdict rests on: speed-up by acceptance, with the rate that breaks even, and by batch.
 // A plot fills its frame: lines are stretched with it, words and points stand on it in their own size.
 
-const PERCENT = [0, 0.25, 0.5, 0.75, 1];
-const BATCHES = [1, 4, 16, 64, 256, 1024];
-const STEPS = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100];
+import { svgElement } from "./curves.js";
 
-/** @param {string} tag @param {Record<string, string | number>} attributes @param {Element[]} children */
-function svg(tag, attributes, ...children) {
-  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
-  node.append(...children);
-  return node;
-}
+const PERCENT = [0, 0.25, 0.5, 0.75, 1];
+const BATCH_TICKS = [1, 4, 16, 64, 256, 1024];
+const STEPS = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100];
 
 /** A plot in per cent of its frame. `x` maps to 0 to 100; `line` and `band` are points, `mark` an upright line. */
 function plot(make, { x, ticks, line, band, here, label, mark, worth, speeds, words }) {
@@ -24,14 +18,14 @@ function plot(make, { x, ticks, line, band, here, label, mark, worth, speeds, wo
   const step = STEPS.find((each) => (top - bottom) / each <= 5) ?? 200;
   const levels = Array.from({ length: Math.floor(top / step) + 1 }, (_, index) => step * index).filter((each) => each >= bottom);
   const at = (kind, left, up, text = "") => make("span", { class: kind, style: `left: ${left}%; top: ${up}%` }, text);
-  const drawing = svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" },
-    svg("path", { class: "loss", d: `M0 ${y(1)}H100V100H0Z` }),
-    ...levels.filter((each) => each !== 1).map((each) => svg("path", { class: "level", d: `M0 ${y(each)}H100` })),
-    svg("path", { class: "band", d: band(y) }),
-    svg("path", { class: "one", d: `M0 ${y(1)}H100` }),
-    svg("path", { class: "worth", d: `M0 ${y(worth)}H100` }),
-    ...(mark ? [svg("path", { class: "mark", d: `M${x(mark.at)} ${mark.whole ? 0 : y(1)}V100` })] : []),
-    svg("path", { class: "line", d: path(line) }));
+  const drawing = svgElement("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" },
+    svgElement("path", { class: "loss", d: `M0 ${y(1)}H100V100H0Z` }),
+    ...levels.filter((each) => each !== 1).map((each) => svgElement("path", { class: "level", d: `M0 ${y(each)}H100` })),
+    svgElement("path", { class: "band", d: band(y) }),
+    svgElement("path", { class: "one", d: `M0 ${y(1)}H100` }),
+    svgElement("path", { class: "worth", d: `M0 ${y(worth)}H100` }),
+    ...(mark ? [svgElement("path", { class: "mark", d: `M${x(mark.at)} ${mark.whole ? 0 : y(1)}V100` })] : []),
+    svgElement("path", { class: "line", d: path(line) }));
   const [left, up] = [x(here[0]), y(here[1])];
   const side = left > 85 ? "left" : left < 15 ? "right" : "over";
   return make("div", { class: "plot", role: "img", "aria-label": words }, drawing,
@@ -59,7 +53,7 @@ function byBatch(make, { batches, turn, here, label, worth }) {
   const band = (y) => `M${batches.map(([batch, , , high]) => `${x(batch)} ${y(high)}`).join("L")}L${batches.map(([batch, , low]) => `${x(batch)} ${y(low)}`).reverse().join("L")}Z`;
   return plot(make, {
     x, band, here, label, worth, line: batches, speeds: batches.flatMap(([, ...speeds]) => speeds),
-    ticks: BATCHES.map((batch) => [batch, batch.toLocaleString("en")]),
+    ticks: BATCH_TICKS.map((batch) => [batch, batch.toLocaleString("en")]),
     mark: turn && turn.batch <= 1024 ? { at: turn.batch, text: turn.text, whole: true, side: turn.batch >= 32 ? "left" : "right" } : null,
     words: `${label} at batch ${here[0]}${turn ? `; ${turn.text}` : ""}.`,
   });

@@ -6,6 +6,7 @@ import { inDigits, memoryOf, passCost, touched } from "../player/pass_cost.js";
 export const MAX_DRAFTS = 128;
 /** Draft lengths among which the fastest is. */
 export const SHORT = 16;
+const BATCHES = Array.from({ length: 11 }, (_, power) => 2 ** power);
 export const DRAFTS = [...Array.from({ length: 16 }, (_, index) => index + 1), 20, 24, 28, 32, 40, 48, 64, 96, 128];
 const GPUS = [1, 2, 4, 8];
 const MAX_BATCH = 4096;
@@ -139,17 +140,22 @@ function turnOf(plan, speed) {
   return { turns: null, ends };
 }
 
+/** What larger batches change, in words, and from which batch on; null where nothing does. @param {Plan} plan */
+function limitOf(plan) {
+  const speed = speedOf(plan);
+  const { turns, ends } = turnOf(plan, speed);
+  const worth = speed >= WORTH;
+  if (turns !== null) return { batch: turns, text: `${worth ? "no" : "yes"} from batch ${inWords(turns)} on` };
+  if (worth && ends !== null) return { batch: ends, text: ends > plan.batch ? `memory ends at batch ${inWords(ends)}` : "memory ends there" };
+  return { batch: null, text: `no batch up to ${inWords(ends ?? MAX_BATCH)} changes that` };
+}
+
 /** Whether it is worth it at this batch, in one sentence. @param {Plan} plan @param {{ low: number, high: number }} rate */
 export function verdict(plan, rate) {
   const [speed, low, high] = [plan.acceptance, rate.low, rate.high].map((acceptance) => speedOf({ ...plan, acceptance }));
   const answer = low >= WORTH ? "Yes" : high >= WORTH ? "Perhaps" : "No";
   const span = inDigits(low) === inDigits(high) ? "" : `, ${inDigits(low)} to ${inDigits(high)},`;
-  const { turns, ends } = turnOf(plan, speed);
-  const worth = speed >= WORTH;
-  let limit = `no batch up to ${inWords(ends ?? MAX_BATCH)} changes that`;
-  if (turns !== null) limit = `${worth ? "no" : "yes"} from batch ${inWords(turns)} on`;
-  else if (worth && ends !== null) limit = ends > plan.batch ? `memory ends at batch ${inWords(ends)}` : "memory ends there";
-  return `${answer}: about ${inDigits(speed)} times${span} at batch ${inWords(plan.batch)}; ${limit}.`;
+  return `${answer}: about ${inDigits(speed)} times${span} at batch ${inWords(plan.batch)}; ${limitOf(plan).text}.`;
 }
 
 /** The answer in three parts: the verdict, what it rests on, and what it consists of. @param {Plan} plan */
@@ -171,6 +177,20 @@ export function description(plan, rate, source) {
     basis: `${share(rate.rate)} (${share(rate.low)} to ${share(rate.high)}) of drafts accepted, ${source}; ${even}.`,
     details: `${plan.target.name}, drafts ${plan.draft ? `by ${plan.draft.name}` : "by lookup"}, on ${gpus}: ${faster} tokens a second for each user, ${ordinary} without drafts, computed from data sheets, not measured. `
       + `A verification yields ${found.tokens.toFixed(2)} tokens, each ${milliseconds(found.ordinary.seconds)} of ordinary decoding, and takes ${milliseconds(found.verification.seconds)}, most of it for ${BOUNDS[found.verification.bound]}. ${drafts}. ${advice}.${routed}`,
+  };
+}
+
+/** The two curves of a verdict, as demo/components/calculator.py has them. @param {Plan} plan @param {{ low: number, high: number }} rate */
+export function reasonsOf(plan, rate) {
+  const { batch, text } = limitOf(plan);
+  const batches = [...new Set([...BATCHES, plan.batch, ...(batch === null ? [] : [batch])])].sort((a, b) => a - b);
+  const plans = batches.map((each) => ({ ...plan, batch: each, drafts: 1 })).filter((each) => !problemOf(each)).map(fastest);
+  const at = (acceptance) => speedOf({ ...plan, acceptance });
+  return {
+    rates: Array.from({ length: 51 }, (_, index) => [index / 50, at(index / 50)]),
+    batches: plans.map((each) => [each.batch, ...[plan.acceptance, rate.low, rate.high].map((acceptance) => speedOf({ ...each, acceptance }))]),
+    acceptance: plan.acceptance, low: rate.low, high: rate.high, even: computed(plan).breakEven,
+    batch: plan.batch, speed: speedOf(plan), label: `${inDigits(speedOf(plan))}×`, worth: WORTH, turn: batch === null ? null : { batch, text },
   };
 }
 

@@ -55,6 +55,7 @@ def test_the_calculator_answers_in_the_browser_what_python_answers(page: Page, s
         heading, details = description(_plan({**FIRST, **form}), rate, source).translate({42: None}).split("\n\n")
         verdict, dot, basis = heading.removeprefix("# ").partition(". ")
         expect(page.locator(".verdict")).to_have_text(verdict + dot.strip())
+        expect(page.locator(".reasons [role=img]")).to_have_count(2)
         expect(page.locator(".basis")).to_have_text(basis)
         expect(page.locator(".details")).to_have_text(details)
 
@@ -69,7 +70,7 @@ def test_the_calculator_answers_in_the_browser_what_python_answers(page: Page, s
     page.get_by_label("Acceptance").select_option("recorded: speculative-juice")
     ((name, rate),) = drafter_rates([(name, read(TRACES / f"{name}.json.gz")) for name in NAMES])
     answers({**form, "acceptance": round(rate.rate, 4)}, rate, name)
-    page.get_by_label("Drafts accepted").fill("0.4")
+    page.get_by_role("slider", name="Drafts accepted").fill("0.4")
     page.get_by_label("GPUs").select_option("1")
     expect(page.locator(".basis")).to_contain_text("device: Llama 3.3 70B and Llama 3.2 1B with a KV cache of")
     page.get_by_label("Weights, bits").select_option("8")

@@ -1,5 +1,6 @@
 """The calculator without a server computes what `SpeedupModel` computes, and says the same."""
 
+import json
 import random
 from dataclasses import replace
 from typing import Any
@@ -10,11 +11,12 @@ from support.node import in_node
 from draftscope.analysis.acceptance_rate import hand_set
 from draftscope.analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, presets
 from draftscope.analysis.speedup_model import SpeedupModel
-from draftscope.demo.components.calculator import _plan, curves_of, description, rows
+from draftscope.demo.components.calculator import _plan, curves_of, description, reasons_of, rows
 from draftscope.visualizers.calculator import FIRST, FOLDER, NO_DRAFTER, calculator_html
 
 COMPUTED = """
-({ planOf, quantised, description, curvesOf, tableOf, computed }, { presets, forms }) => forms.map((form) => {
+({ planOf, quantised, description, curvesOf, reasonsOf, tableOf, computed }, { presets, forms }) =>
+ forms.map((form) => {
   const named = (list, name) => presets[list].find((each) => each.name === name);
   const size = (name) => (named("sizes", name) ? quantised(named("sizes", name), form.weights, form.cache) : null);
   const engine = { ...named("engines", form.engine), ...form.measured };
@@ -28,6 +30,7 @@ COMPUTED = """
     plan: [plan.drafts, plan.gpus],
     words: description(plan, { rate, low, high }, "set by hand"),
     curves: curvesOf(plan, presets.devices),
+    reasons: reasonsOf(plan, { low, high }),
     table: tableOf(plan).rows,
   };
 })
@@ -75,7 +78,9 @@ def test_every_figure_and_sentence_is_that_of_python() -> None:
         for name, cost in (("ordinary", plan.baseline_pass), ("verification", plan.verification)):
             assert (one[name]["seconds"], one[name]["bound"]) == (pytest.approx(cost.seconds, rel=1e-12), cost.bound)
         assert one["curves"] == approximately(curves_of(plan))
-        words = description(plan, hand_set(form["acceptance"], form["spread"]), "set by hand")
+        rate = hand_set(form["acceptance"], form["spread"])
+        assert one["reasons"] == near(json.loads(json.dumps(reasons_of(plan, rate))))
+        words = description(plan, rate, "set by hand")
         sentences = " ".join(one["words"].values())
         assert without_marks(sentences) == without_marks(words), form
         numbers = [[float(cell) for cell in line] for line in rows(plan)["rows"]]
@@ -96,6 +101,15 @@ def approximately(curves: dict[str, Any]) -> dict[str, Any]:
         for one in curves["curves"]
     ]
     return {**curves, "most": pytest.approx(curves["most"], rel=1e-12), "curves": each}
+
+
+def near(value: Any) -> Any:
+    """Return a value of JSON with the last digits of its numbers left open."""
+    if isinstance(value, dict):
+        return {name: near(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [near(each) for each in value]
+    return pytest.approx(value, rel=1e-9) if isinstance(value, float) else value
 
 
 def test_an_engine_with_every_term_costs_what_python_computes() -> None:
