@@ -138,11 +138,6 @@ def _of_server_bench(document: Mapping[str, Any]) -> list[AcceptanceEvidence | N
 
 def _of_server(text: bytes) -> AcceptanceEvidence | None:
     """A log or the metrics of an engine, which is known by its names."""
-    log = text.decode("utf-8", errors="replace")
-    if intervals := [_interval_counts(*found) for found in _VLLM_LINE.findall(log)]:
-        return evidence("a log of vLLM", intervals)
-    if requests := _request_counts(log):
-        return evidence("a log of llama.cpp", requests)
     items = parsed(text)
     samples = [item for item in items if isinstance(item, Sample)]
     for prefix, (name, read) in _ENGINES.items():
@@ -153,6 +148,11 @@ def _of_server(text: bytes) -> AcceptanceEvidence | None:
         return _of_responses("SGLang", from_sglang, items)
     if any(get(item, "timings") is not None for item in items):
         return _of_responses("llama.cpp", from_llama_cpp, items)
+    log = text.decode("utf-8", errors="replace")
+    if intervals := [_interval_counts(*found) for found in _VLLM_LINE.findall(log)]:
+        return evidence("a log of vLLM", intervals)
+    if requests := _request_counts(log):
+        return evidence("a log of llama.cpp", requests)
     raise SweepError(f"file: is of no known form; {_KNOWN}")
 
 

@@ -112,6 +112,8 @@ def test_a_text_log_of_an_engine_is_read() -> None:
     (found,) = opened_acceptance(LLAMA_CPP_LOG.encode())
     assert found.source == "a log of llama.cpp" and found.rates[0].prompts == 2
     assert tokens_of(found.rates[0].rate, 3) == pytest.approx(1 + 100 / 60)  # 30 passes each, with three drafts
+    quoting = {**response(40, 20, 30), "content": VLLM_LOG}  # a model wrote it
+    assert opened_acceptance(json.dumps(quoting).encode())[0].source == "a log of llama.cpp"
     with pytest.raises(ValueError, match="no draft was verified"):
         opened_acceptance(VLLM_LOG.replace("130", "0").replace("110", "0").replace("200", "0").encode())
 
