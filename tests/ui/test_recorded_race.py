@@ -242,6 +242,9 @@ HEIGHTS = """() => new Promise((done) => {
   next();
 })"""
 """The smallest heights of three parts below the stage during a run, and whether the numbers were hidden."""
+EMPTIED = """(facts) => eval(gradio_config.dependencies.map(({ js }) => js)
+  .find((js) => typeof js === 'string' && js.startsWith('(facts) =>')))(facts)"""
+"""Changes below the stage at the end of a run."""
 
 
 def test_figures_below_the_stage_do_not_jump_during_a_run(page: Page) -> None:
@@ -253,6 +256,10 @@ def test_figures_below_the_stage_do_not_jump_during_a_run(page: Page) -> None:
     assert heights["hidden"] == 1  # those of another run are not to be read
     expect(page.locator("#outcome .facts dd").first).to_be_visible()
     assert len(page.locator("#outcome .facts dd").all_inner_texts()) == len(before)
+    failed_midway = {"waits": True}
+    skipped, emptied = page.evaluate(EMPTIED, []), page.evaluate(EMPTIED, failed_midway)
+    assert skipped == [{"__type__": "update"}] * len(emptied)
+    assert len(emptied) == 3 and {"__type__": "update"} not in emptied
 
 
 def test_a_coin_that_is_let_go_is_decoded_live_and_the_run_comes_back(page: Page) -> None:

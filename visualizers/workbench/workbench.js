@@ -266,8 +266,8 @@ class Workbench {
     };
     const row = (match) => {
       const [first, ...others] = cells(match).map(String);
-      const row = build("tr", {}, build("td", {}, build("button", { type: "button" }, first)), ...others.map((text) => build("td", {}, text)));
-      return Object.assign(row, { match, className: match.rejected ? "rejected" : "" });
+      const node = build("tr", {}, build("td", {}, build("button", { type: "button" }, first)), ...others.map((text) => build("td", {}, text)));
+      return Object.assign(node, { match, className: match.rejected ? "rejected" : "" });
     };
     this.rows.replaceChildren(...this.picked.slice(0, MAX_ROWS).map(row));
     const what = entirePasses ? counted(this.picked.length, "pass", "passes") : counted(this.picked.length, "verdict");
