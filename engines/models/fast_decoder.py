@@ -24,8 +24,6 @@ Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 Product = Literal["qkv", "out", "gate", "up", "down"]
 Addition = Callable[[Product, Tensor, Tensor], None]
 """Adds to the rows [P, out] of a product in place what an adapter makes of its inputs [P, in]."""
-Then = Literal["none", "swish", "mul", "add"]
-"""Post-operation of a product, in oneDNN's terms: nothing, its SiLU, or its product or sum with other numbers."""
 _ROTATIONS: Final = ("default", "linear", "llama3")
 """Kinds of rotary embeddings whose angles do not depend on the length of a text."""
 LARGE: Final = 3 * 2**23
@@ -183,16 +181,12 @@ class Linear:
         """Return the rows to multiply: these, followed by rows of zeros."""
         return x
 
-    def __call__(
-        self, x: Float[Tensor, "R in"], then: Then = "none", other: Float[Tensor, "R out"] | None = None
-    ) -> Float[Tensor, "R out"]:
-        """Return the product after the operation `then`; "mul" and "add" take `other`."""
-        if other is not None and then == "add" and self._bias is None:
-            return torch.addmm(other, x, self._weight)
-        product = torch.mm(x, self._weight) if self._bias is None else torch.addmm(self._bias, x, self._weight)
-        if other is None:
-            return F.silu(product) if then == "swish" else product
-        return product * other if then == "mul" else product + other
+    def __call__(self, x: Float[Tensor, "R in"], to: Float[Tensor, "R out"] | None = None) -> Float[Tensor, "R out"]:
+        """Return the product, added to `to` if given."""
+        if to is None or self._bias is None:
+            start = self._bias if to is None else to
+            return torch.mm(x, self._weight) if start is None else torch.addmm(start, x, self._weight)
+        return to + torch.addmm(self._bias, x, self._weight)
 
 
 class PackedLinear(Linear):
@@ -208,10 +202,10 @@ class PackedLinear(Linear):
         return x if x.shape[0] >= _ROWS else F.pad(x, (0, 0, 0, _ROWS - x.shape[0]))
 
     @override
-    def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
-        if other is None:
-            return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, then, [], ""))
-        return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, then))
+    def __call__(self, x: Tensor, to: Tensor | None = None) -> Tensor:
+        if to is None:
+            return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "none", [], ""))
+        return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, to, self._weight, self._bias, "add"))
 
 
 class CachedLinear(PackedLinear):
@@ -227,8 +221,8 @@ class CachedLinear(PackedLinear):
         return x if x.shape[0] == 1 else PackedLinear.padded(x)
 
     @override
-    def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
-        return self._one(x, then, other) if x.shape[0] == 1 else super().__call__(x, then, other)
+    def __call__(self, x: Tensor, to: Tensor | None = None) -> Tensor:
+        return self._one(x, to) if x.shape[0] == 1 else super().__call__(x, to)
 
 
 class HalfLinear(PackedLinear):
@@ -238,11 +232,9 @@ class HalfLinear(PackedLinear):
         super().__init__(weight.bfloat16(), None if bias is None else bias.bfloat16())
 
     @override
-    def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
-        product = super().__call__(x.bfloat16(), then if other is None else "none").float()
-        if other is None:
-            return product
-        return product * other if then == "mul" else product + other
+    def __call__(self, x: Tensor, to: Tensor | None = None) -> Tensor:
+        product = super().__call__(x.bfloat16()).float()
+        return product if to is None else product + to
 
 
 @cache
@@ -252,8 +244,7 @@ def packs(kind: type[PackedLinear] = PackedLinear) -> bool:
         generator = torch.Generator().manual_seed(0)
         weight, x, other = (torch.randn(rows, 32, generator=generator) for rows in (32, _ROWS, _ROWS))
         plain, packed = (
-            torch.stack([one(x), one(x, "swish"), one(x, "mul", other), one(x, "add", other)])
-            for one in (Linear(weight, weight[0]), kind(weight, weight[0]))
+            torch.stack([one(x), one(x, other)]) for one in (Linear(weight, weight[0]), kind(weight, weight[0]))
         )
         return torch.allclose(plain, packed, atol=1e-4 if kind is PackedLinear else 0.5)
     except (AttributeError, NotImplementedError, RuntimeError):
@@ -272,8 +263,7 @@ class LeanLayer:
     scale: Float[Tensor, "G D"] | None
     """Scale of queries and keys, if they are normalised."""
     out: Linear
-    gate: Linear
-    up: Linear
+    gate_up: Linear
     down: Linear
     min_length: Tensor
     """Minimum length of states; see `normed`."""
@@ -288,10 +278,7 @@ class LeanLayer:
         inputs: Tensor | None = None,
         add: Addition | None = None,
     ) -> Float[Tensor, "P W"]:
-        """Return the states after the layer; its attention projects the normalised states, or other `inputs` [P, I].
-
-        With `add`, which an adapter has, products have no post-operations before it.
-        """
+        """Return the states after the layer; its attention projects the normalised states, or other `inputs` [P, I]."""
         (n, T), (heads, stored) = turn.shape[:2], self.heads
         both = heads + stored
         inputs = normed(rows, self.min_length) if inputs is None else inputs
@@ -306,18 +293,18 @@ class LeanLayer:
         keys, values = remember(turned[:, heads:], mixed[:, :, both:].transpose(1, 2))
         seen = _attend(turned[:, :heads], keys, values, mask)
         heads_joined = self.out.padded(seen.transpose(1, 2).reshape(n * T, -1))
-        rows = self.out(heads_joined, "add", rows)
+        rows = self.out(heads_joined, rows)
         if add is not None:
             add("out", heads_joined, rows)
         between = normed(rows, self.min_length)
-        if add is None:
-            return self.down(self.up(between, "mul", self.gate(between, "swish")), "add", rows)
-        gate, up = self.gate(between), self.up(between)
-        add("gate", between, gate)
-        add("up", between, up)
+        gate, up = self.gate_up(between).chunk(2, -1)
+        if add is not None:
+            add("gate", between, gate)
+            add("up", between, up)
         inner = F.silu(gate) * up
-        rows = self.down(inner, "add", rows)
-        add("down", inner, rows)
+        rows = self.down(inner, rows)
+        if add is not None:
+            add("down", inner, rows)
         return rows
 
 
@@ -341,6 +328,7 @@ def laid_out(layer: Any, config: Any, linear: type[Linear]) -> LeanLayer:
     root, before, post_norm = width**0.5, layer.input_layernorm.weight, layer.post_attention_layernorm.weight
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
     q, k = (paired(one.weight, head_dim) for one in parts[:2])
+    gate, up = feed_forward.gate_proj, feed_forward.up_proj
     biases = None
     if attention.q_proj.bias is not None:
         biases = torch.cat([*(paired(one.bias, head_dim) for one in parts[:2]), attention.v_proj.bias])
@@ -353,8 +341,10 @@ def laid_out(layer: Any, config: Any, linear: type[Linear]) -> LeanLayer:
         qkv=linear(torch.cat([q, k, attention.v_proj.weight]) * before * root, biases),
         scale=None if scale is None else scale.detach() * head_dim**0.5,
         out=linear(attention.o_proj.weight, attention.o_proj.bias),
-        gate=linear(feed_forward.gate_proj.weight * post_norm * root, feed_forward.gate_proj.bias),
-        up=linear(feed_forward.up_proj.weight * post_norm * root, feed_forward.up_proj.bias),
+        gate_up=linear(
+            torch.cat([gate.weight, up.weight]) * post_norm * root,
+            None if gate.bias is None else torch.cat([gate.bias, up.bias]),
+        ),
         down=linear(feed_forward.down_proj.weight, feed_forward.down_proj.bias),
         min_length=least_of(width, epsilon, q),
         least_head=least_of(head_dim, epsilon, q),

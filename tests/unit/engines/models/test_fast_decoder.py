@@ -208,5 +208,5 @@ def test_a_packed_product_becomes_what_the_plain_one_does(kind: type[PackedLinea
         pytest.skip("this machine packs no weights")
     weight, x, other = (torch.randn(rows, 32, generator=torch.Generator().manual_seed(rows)) for rows in (32, 16, 17))
     plain, packed = Linear(weight / 6, weight[0]), kind(weight / 6, weight[0])
-    for then, with_ in (("none", None), ("swish", None), ("mul", other[:16]), ("add", other[:16])):
-        assert (packed(x, then, with_) - plain(x, then, with_)).abs().max() < 0.1, then
+    for to in (None, other[:16]):
+        assert (packed(x, to) - plain(x, to)).abs().max() < 0.1
