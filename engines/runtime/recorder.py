@@ -118,8 +118,9 @@ def top_k_tokens(decision: Decision, judged: Sequence[int], count: int) -> Itera
     assert decision.p is not None and decision.q is not None and decision.draft is not None
     rows = torch.tensor(judged, device=decision.p.device)
     both = torch.stack([decision.p[rows], decision.q[rows]]).float()
-    top_ids = torch.cat([both, both[:1] - both[1:]]).topk(min(count, both.shape[-1])).indices  # [3, R, k]
+    top = torch.cat([both, both[:1] - both[1:]]).topk(min(count, both.shape[-1]))  # [3, R, k]
     named = torch.stack([decision.draft[rows], decision.token[rows]], 1)
+    top_ids = top.indices.where(top.values > 0, named[:, :1])  # where p hardly exceeds q the residual has fewer tokens
     ids = torch.cat([named, top_ids.movedim(0, 1).flatten(1)], 1)
     shares = both.gather(-1, ids.expand(2, *ids.shape)).double().cpu().numpy()
     for row in zip(ids.tolist(), *_rounded(shares, _SHARE_DIGITS).tolist(), strict=True):
