@@ -51,6 +51,8 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
     expect(rows.first).to_contain_text("Ordinary decoding (baseline)")
     expect(page.locator("#tray-costs")).to_contain_text("Baseline: ordinary decoding.")
     expect(page.locator("#bench .list")).to_be_in_viewport(ratio=1)  # all of the workbench is on one screen
+    for names in (".heats strong", ".churns small"):  # as on the stage, with the compared run first
+        expect(page.locator(f"#bench {names}").last).to_contain_text("Ordinary decoding")
     expect(page.locator("#tray-costs .scroller")).to_have_css("background-attachment", "local, scroll")  # cut columns
     other = tmp_path / "other.json.gz"
     write(decode_toy_raster("scd", window=8), other)

@@ -101,11 +101,16 @@ class Workbench {
     this.root.hidden = !this.runs.length;
     const offered = FILTERS.filter(({ where }) => this.runs.some((run) => where.every(([column]) => (run.verdicts[column] ?? run.passes[column])?.some((value) => value !== null))));
     this.filter.replaceChildren(build("option", { value: "" }, "All verdicts"), ...offered.map(({ name, title }) => build("option", { value: name }, title.replace("{}", "…"))));
-    this.heat.replaceChildren(...this.runs.map((run) => this.heatOf(run)));
-    this.churn.replaceChildren(...this.runs.map((run) => this.churnOf(run)));
+    this.heat.replaceChildren(...this.shown.map((run) => this.heatOf(run)));
+    this.churn.replaceChildren(...this.shown.map((run) => this.churnOf(run)));
     const seen = Object.keys(FATES).filter((fate) => this.runs.some((run) => run.fate.includes(fate)));
     this.key.replaceChildren(...seen.map((fate) => build("span", { title: FATES[fate].meaning }, build("i", { "data-fate": fate }), fate)));
     this.setQuestion(offered.includes(this.question) ? this.question : null, this.value);
+  }
+
+  /** The runs in the order of the player, whose stage shows two with the compared one first. */
+  get shown() {
+    return this.runs.length === 2 ? [...this.runs].reverse() : this.runs;
   }
 
   /** Mark where the player stands: how many passes of each run have ended, and the position that is pointed at. */
@@ -142,7 +147,7 @@ class Workbench {
       if (!question) return verdicts(run);
       return (question.of === "pass" ? [...Array(run.length).keys()].map((step) => run.pass(step)) : verdicts(run)).filter(holds);
     };
-    this.picked = this.runs.flatMap(each);
+    this.picked = this.shown.flatMap(each);
     this.number = -1;
     const entirePasses = question?.of === "pass" && age === null;
     this.keys = new Set(this.picked.map(({ run, step, position }) => `${run.index} ${step}${entirePasses ? "" : ` ${position}`}`));
@@ -420,7 +425,7 @@ class Workbench {
   }
 
   drawCurve() {
-    const curves = this.runs.filter(({ curve }) => curve);
+    const curves = this.shown.filter(({ curve }) => curve);
     const named = curves.filter(({ curve }) => curve.column === curves[0].curve.column);
     this.curveNames.replaceChildren(...named.map(({ name, index }) => build("span", { class: `series-${index % 6}`, title: name }, build("i"), name)));
     const { width, height } = this.curve.parentNode.getBoundingClientRect();
