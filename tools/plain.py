@@ -1,4 +1,4 @@
-"""Check the wording of the repository: docstrings, comments, strings, Markdown, names and commit subjects.
+"""Check the wording of the repository: docstrings, comments, strings, Markdown, HTML, names and commit subjects.
 
     python tools/plain.py                   report what exceeds the baseline, commit subjects included
     python tools/plain.py --all             report every finding, then counts by rule and by folder
@@ -142,9 +142,14 @@ def match(rules: dict[str, tuple[str, str]], text: str, file: str, line: int, ki
                 yield Finding(file, where, kind, rule, shown[:110], advice)
 
 
+def blank_text(text: str) -> str:
+    """Return spaces in place of a text, keeping line breaks."""
+    return re.sub(r"[^\n]", " ", text)
+
+
 def blank(found: re.Match[str]) -> str:
-    """Return the matched text as spaces, keeping line breaks."""
-    return re.sub(r"[^\n]", " ", found[0])
+    """Return spaces in place of the matched text, keeping line breaks."""
+    return blank_text(found[0])
 
 
 def prose(text: str) -> str:
@@ -173,10 +178,7 @@ def in_python(file: str, source: str) -> Iterator[Finding]:
     documented = docstrings(tree)
     for line, text in documented.values():
         yield from match(PROSE, prose(text), file, line, "docstring")
-        first = text.strip().split("\n\n")[0]
-        for rule, (pattern, advice) in DOCSTRING.items():
-            if re.match(pattern, first) and IGNORE not in first:
-                yield Finding(file, line, "docstring", rule, " ".join(first.split())[:110], advice)
+        yield from in_first_words(file, line, text)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in documented:
             continue
@@ -212,22 +214,78 @@ def in_markdown(file: str, source: str) -> Iterator[Finding]:
     yield from match(PROSE, prose(text), file, 1, "markdown")
 
 
+# A value in a template: code, in which there may be strings and templates again.
+VALUE = re.compile(r"\$\{(?:[^{}`]|`[^`]*`|\{[^{}]*\})*\}")
+QUOTED = r'"(?P<a>(?:\\.|[^"\\\n])*)"|\'(?P<b>(?:\\.|[^\'\\\n])*)\''
+TOML = re.compile(rf"(?P<comment>#[^\n]*)|{QUOTED}")
+SCRIPT = re.compile(rf"(?P<comment>//[^\n]*|/\*.*?\*/)|{QUOTED}|`(?P<c>(?:\\.|{VALUE.pattern}|[^`\\])*)`", re.DOTALL)
+
+
+def in_toml(file: str, source: str) -> Iterator[Finding]:
+    """Yield findings in comments and strings of a TOML file."""
+    yield from in_strings(file, source, TOML)
+
+
 def in_script(file: str, source: str) -> Iterator[Finding]:
-    """Yield findings in comments, strings and, in JavaScript, names that a file defines."""
-    script = file.endswith(".js")
-    comment = r"//[^\n]*|/\*.*?\*/" if script else r"#[^\n]*"
-    template = r"|`(?P<c>(?:\\.|[^`\\])*)`" if script else ""
-    parts = re.compile(
-        rf'(?P<comment>{comment})|"(?P<a>(?:\\.|[^"\\\n])*)"|\'(?P<b>(?:\\.|[^\'\\\n])*)\'{template}', re.DOTALL
-    )
-    if script:
-        yield from in_script_names(file, parts.sub(blank, source))
+    """Yield findings in comments, strings and names of a JavaScript or TypeScript file."""
+    yield from in_script_names(file, SCRIPT.sub(blank, source))
+    yield from in_strings(file, source, SCRIPT)
+
+
+def in_style(file: str, source: str) -> Iterator[Finding]:
+    """Yield findings in comments of a style sheet."""
+    for found in re.finditer(r"/\*.*?\*/", source, re.DOTALL):
+        yield from match(PROSE, prose(found[0]), file, source.count("\n", 0, found.start()) + 1, "comment")
+
+
+def in_strings(file: str, source: str, parts: re.Pattern[str], first_line: int = 1) -> Iterator[Finding]:
+    """Yield findings in comments and strings, those within values of templates included.
+
+    Args:
+        file: Path for the findings.
+        source: Code that starts at `first_line`.
+        parts: `TOML` or `SCRIPT`: matches a comment or a string.
+        first_line: Line of the file, from 1.
+    """
     for found in parts.finditer(source):
-        line, comment_text = source.count("\n", 0, found.start()) + 1, found["comment"]
-        text = comment_text or found["a"] or found["b"] or found.groupdict().get("c") or ""
-        text = re.sub(r"\$\{[^{}\n]*\}", blank, text)
-        if comment_text or (PROSE_STRING.search(text) and not NOT_PROSE.search(text)):
-            yield from match(PROSE, prose(text), file, line, "comment" if comment_text else "string")
+        line, comment = first_line + source.count("\n", 0, found.start()), found["comment"]
+        text = comment or found["a"] or found["b"] or found.groupdict().get("c") or ""
+        if text.startswith("/**"):
+            yield from in_first_words(file, line, text.lstrip("/* \n"))
+        if found.groupdict().get("c"):
+            for value in VALUE.finditer(text):
+                yield from in_strings(file, value[0], parts, line + text.count("\n", 0, value.start()))
+            text = VALUE.sub(blank, text)
+        if comment or (PROSE_STRING.search(text) and not NOT_PROSE.search(text)):
+            yield from match(PROSE, prose(text), file, line, "comment" if comment else "string")
+
+
+def in_first_words(file: str, line: int, text: str) -> Iterator[Finding]:
+    """Yield findings in the first words of a docstring or JSDoc comment."""
+    first = text.strip().split("\n\n")[0]
+    for rule, (pattern, advice) in DOCSTRING.items():
+        if re.match(pattern, first) and IGNORE not in first:
+            yield Finding(file, line, "docstring", rule, " ".join(first.split())[:110], advice)
+
+
+# Attributes whose values are read, by eye or by a screen reader; other values, tags and scripts are no prose.
+READ_ATTRIBUTES = re.compile(r"\b(?:title|alt|aria-label|placeholder)=(\"[^\"]*\"|'[^']*')")
+TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z!](?:\"[^\"]*\"|'[^']*'|[^'\">])*>", re.DOTALL)
+
+
+def in_markup(file: str, source: str) -> Iterator[Finding]:
+    """Yield findings in the text, scripts and style sheets of an HTML file."""
+    text = source
+    for tag, reader in (("script", in_script), ("style", in_style)):
+        parts = re.compile(rf"(<{tag}\b[^>]*>)(.*?)(</{tag}>)", re.DOTALL)
+        for found in parts.finditer(source):
+            yield from reader(file, blank_text(source[: found.start(2)]) + found[2])
+        text = parts.sub(blank, text)
+    for found in TAG.finditer(text):
+        for value in READ_ATTRIBUTES.finditer(found[0]):
+            line = text.count("\n", 0, found.start() + value.start(1)) + 1
+            yield from match(PROSE, prose(value[1]), file, line, "markup")
+    yield from match(PROSE, prose(TAG.sub(blank, text)), file, 1, "markup")
 
 
 # What follows a keyword, precedes an arrow, is a method's head, or is assigned to a field: names, or lists of names.
@@ -254,11 +312,21 @@ def in_script_names(file: str, source: str) -> Iterator[Finding]:
                 yield Finding(file, line, "name", "name", name, "a noun with a unit or role: max, num, path ...")
 
 
+READERS = {
+    ".py": in_python,
+    ".md": in_markdown,
+    ".js": in_script,
+    ".ts": in_script,
+    ".html": in_markup,
+    ".css": in_style,
+    ".toml": in_toml,
+}
+
+
 def in_checkout(root: Path) -> Iterator[Finding]:
     """Yield findings in all tracked files but those of `EXCLUDED`."""
-    readers = {".py": in_python, ".md": in_markdown, ".js": in_script, ".toml": in_script}
     for file in sorted(filter(None, git(root, "ls-files", "-z").split("\0"))):
-        reader = readers.get(Path(file).suffix)
+        reader = READERS.get(Path(file).suffix)
         if reader is None or EXCLUDED.search(file) or not (root / file).is_file():
             continue
         try:

@@ -15,7 +15,7 @@ const BY_HAND = "set by hand";
 /** @param {HTMLElement} root @param {{ presets: any, first: Record<string, any>, drafters: Record<string, string>, none: string, sources: any[] }} data */
 export function beginCalculator(root, { presets, first, drafters, none, sources }) {
   const values = { ...first };
-  /** What the acceptance was measured by; null where it is set by hand. @type {{ name: string, rate: number, low: number, high: number } | null} */
+  /** Source of a measured acceptance rate; null if the rate was set by hand. @type {{ name: string, rate: number, low: number, high: number } | null} */
   let source = null;
   const names = {
     target: presets.sizes.map(({ name }) => name).filter((name) => !name.endsWith("MTP")), // which only drafts

@@ -72,7 +72,7 @@ function acceptanceFor(tokens, drafts) {
   return high;
 }
 
-/** What a plan yields and takes. @param {Plan} plan */
+/** Tokens a pass, costs of an ordinary and of a verifying pass, speed-up and break-even acceptance of a plan. @param {Plan} plan */
 export function computed({ device, engine, target, draft, acceptance, drafts, batch, context, gpus }) {
   const pass = (size, tokens, count, judges = false) => {
     const steps = size.denoising_steps;
@@ -140,7 +140,7 @@ function turnOf(plan, speed) {
   return { turns: null, ends };
 }
 
-/** What larger batches change, in words, and from which batch on; null where nothing does. @param {Plan} plan */
+/** Describe what larger batches change, and from which batch on; null if nothing changes. @param {Plan} plan */
 function limitOf(plan) {
   const speed = speedOf(plan);
   const { turns, ends } = turnOf(plan, speed);

@@ -11,13 +11,13 @@ export const total = (values) => values.reduce((sum, value) => sum + value, 0);
 /** The numbers over their sum. @param {number[]} values @returns {Distribution} */
 export const normalized = (values) => values.map((value) => value / total(values));
 
-/** What of each token passes the test: min(p, q). @param {Distribution} p @param {Distribution} q */
+/** Probability that each token is drafted and accepted: min(p, q). @param {Distribution} p @param {Distribution} q */
 export const overlap = (p, q) => p.map((value, token) => Math.min(value, q[token]));
 
 /** How often a draft is accepted. @param {Distribution} p @param {Distribution} q */
 export const acceptance = (p, q) => total(overlap(p, q));
 
-/** What is missing of each token once drafts are verified: (p - q)+, not normalised. @param {Distribution} p @param {Distribution} q */
+/** Residual of each token, (p - q)+, not normalised. @param {Distribution} p @param {Distribution} q */
 export const residual = (p, q) => p.map((value, token) => Math.max(0, value - q[token]));
 
 /** Half the sum of all differences. @param {Distribution} p @param {Distribution} q */

@@ -94,7 +94,7 @@ function viewOf({ words, passes }, pass) {
 }
 
 /**
- * What a threshold would have kept of the filling with the surest wrong word.
+ * Cells of the filling with the most confident wrong word, and how many wrong words a threshold keeps and right ones it holds back.
  * @param {Run} run @param {number} threshold
  */
 function heldBy({ words, passes, filling }, threshold) {

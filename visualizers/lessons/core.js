@@ -132,6 +132,6 @@ export function context(node, width, height) {
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /**
- * What a lesson needs: where it draws, its data, and how it reports that its task is done.
+ * Environment of a lesson: where it draws, its data, and how it reports that its task is done.
  * @typedef {{ root: HTMLElement, figure: HTMLElement, data: any, done: () => void, say: (text: string) => void }} Lesson
  */

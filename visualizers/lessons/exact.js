@@ -107,7 +107,7 @@ function measured({ p, q, rule, seed, draws }) {
 }
 
 /**
- * Where everything is, in pixels.
+ * Positions of all parts, in pixels.
  * @param {number} width @param {number} height @param {{ words: string[], p: number[], q: number[] }} state
  */
 function placesOf(width, height, { words, p, q }) {

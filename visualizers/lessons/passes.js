@@ -9,7 +9,7 @@ import { clamp, counted, draw, make, percent, sized, slider } from "./core.js";
 
 const LONGEST = 16;
 const PASSES = 5;
-/** The same uniform numbers at every setting, so that only the setting changes what is drawn. */
+/** Uniform numbers that all settings share, so that only the setting changes what is drawn. */
 const UNIFORMS = Array.from({ length: PASSES }, (_, pass) => {
   const chance = random(31 + 7 * pass);
   return Array.from({ length: LONGEST }, chance);
@@ -78,7 +78,7 @@ function inWords({ alpha, gamma, cost }) {
   return best === gamma ? `${now}, the most that any length gives. ${even}.` : `${now}; γ = ${best} would give ${fastest.toFixed(2)}. ${even}.`;
 }
 
-/** Where the three parts of the drawing begin. @param {number} width @param {number} height */
+/** Whether the drawing is wide, and the heights at which its second and third part begin, in pixels. @param {number} width @param {number} height */
 function parts(width, height) {
   const wide = width > 560;
   return { wide, bars: height * (wide ? 0.36 : 0.34), curve: height * (wide ? 0.6 : 0.58) };
@@ -111,7 +111,7 @@ function paintPasses({ alpha, gamma }, width, height) {
   return markup + big + (wide ? `<text class="soft" x="${width}" y="86" text-anchor="end">tokens a pass on average,</text><text class="soft" x="${width}" y="103" text-anchor="end">at most ${gamma + 1}</text>` : "");
 }
 
-/** What the tokens of a pass cost with drafts and without. @param {Setting} setting @param {number} width @param {number} height */
+/** Cost of the tokens of a pass, with drafts and without. @param {Setting} setting @param {number} width @param {number} height */
 function paintCosts({ alpha, gamma, cost }, width, height) {
   const { wide, bars } = parts(width, height);
   const [mean, costs] = [expectedTokens(alpha, gamma), 1 + gamma * cost];

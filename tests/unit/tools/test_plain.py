@@ -10,8 +10,7 @@ from tools import plain
 
 
 def findings(text: str, suffix: str = ".py") -> list[tuple[int, str, str]]:
-    reader = {".py": plain.in_python, ".md": plain.in_markdown, ".js": plain.in_script}[suffix]
-    return [(found.line, found.kind, found.rule) for found in reader(f"file{suffix}", text)]
+    return [(found.line, found.kind, found.rule) for found in plain.READERS[suffix](f"file{suffix}", text)]
 
 
 @pytest.fixture
@@ -129,3 +128,36 @@ class View {
 def test_the_text_of_javascript_templates_is_read_but_not_their_code() -> None:
     assert [found.rule for found in plain.in_script("a.js", "f(`${told} runs stand beside it`)")] == ["stand", "beside"]
     assert [*plain.in_script("a.js", "f(`${held} of ${counted(behind)}`)")] == []
+    nested = 'f(`${one ? `${1} runs stand beside it` : "nobody waits for it"} of\n them all lie in it`)'
+    assert sorted(findings(nested, ".js")) == [
+        (1, "string", "beside"),
+        (1, "string", "somebody"),
+        (1, "string", "stand"),
+        (2, "string", "lie"),
+    ]
+
+
+def test_first_words_of_jsdoc_are_read() -> None:
+    source = "/** What it shows. */\n/**\n * Of two lanes.\n */\n// What follows is no JSDoc.\n/** Width of `what`. */"
+    assert [found for found in findings(source, ".js") if found[1] == "docstring"] == [
+        (1, "docstring", "who"),
+        (2, "docstring", "fragment"),
+    ]
+
+
+def test_text_of_html_is_read_with_labels_scripts_and_style_sheets() -> None:
+    source = """<!doctype html>
+<style>p { color: red } /* beside it */</style>
+<p class="a place" title="Nobody waits here">It stands in <b>for</b> it.</p>
+<script>
+const told = "runs lie in it"; // anew
+</script>
+"""
+    assert sorted(findings(source, ".html")) == [
+        (2, "comment", "beside"),
+        (3, "markup", "somebody"),
+        (3, "markup", "stand"),
+        (5, "comment", "anew"),
+        (5, "name", "name"),
+        (5, "string", "lie"),
+    ]
