@@ -68,6 +68,7 @@ check: $(DEV) $(PLAYER)/.made
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(NODE) $(PLAYER)/node_modules/typescript/bin/tsc -p tools/player
+	$(NODE) $(PLAYER)/node_modules/typescript/bin/tsc -p tools/player/player.json
 	$(NODE) $(PLAYER)/node_modules/typescript/bin/tsc -p tools/player/lessons.json
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/plain.py

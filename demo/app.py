@@ -54,7 +54,7 @@ a:not(:focus) { clip-path: inset(50%); }
 _WRONG: Final = "This address cannot be opened."
 _FRAGMENT: Final = "() => globalThis.draftscopeAsked ?? location.hash"
 """What the address asked for as the page began: what plays since then has written its own name there."""
-_CHOSEN: Final = "() => globalThis.draftscopeOpened && draftscopeAddress.choose('{tab}')"
+_CHOSEN: Final = "() => globalThis.draftscopeOpened && draftscopeAddress.chooseTab('{tab}')"
 """A tab is chosen as the page is made, too: what the address names is not there yet."""
 _GO: Final = f"""(button) => {{
   globalThis.draftscopeOpened = true;

@@ -44,7 +44,7 @@ from draftscope.visualizers.tables import table_files
 
 _OWN: Final = "set by hand"
 _ALL: Final = "all prompts"
-_NAME: Final = "(link) => draftscopeAddress.name('choose', link)"
+_NAME: Final = "(link) => draftscopeAddress.setRun('choose', link)"
 _BOUNDS: Final = {
     "launches": "what the engine adds to it, so verifying more drafts costs almost nothing",
     "memory": "reading weights and KV cache, so verifying more drafts costs almost nothing",

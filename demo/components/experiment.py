@@ -145,7 +145,9 @@ _NUM_INITIAL_PROMPTS: Final = 3
 _GRID_ORIGIN: Final = "a grid of prompts and settings"
 _GRID_FIGURE: Final = "pictures"
 """Figure in exported files."""
-_SET_ADDRESS: Final = "(link) => document.getElementById('grid-run')?.checkVisibility() && draftscopeAddress.grid(link)"
+_SET_ADDRESS: Final = (
+    "(link) => document.getElementById('grid-run')?.checkVisibility() && draftscopeAddress.setGrid(link)"
+)
 """Script that puts the form into the page's address."""
 
 

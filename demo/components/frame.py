@@ -31,7 +31,7 @@ frame.addEventListener('load', () => {
     const link = event.target.closest?.('a[href^="#"]');
     if (!link) return;
     event.preventDefault();
-    draftscopeAddress.teach(link.hash.slice(1));
+    draftscopeAddress.openLesson(link.hash.slice(1));
   });
 });
 document.addEventListener('draftscope-lesson', () => {

@@ -216,7 +216,7 @@ const show = () => {
   ticked.replaceChildren(...chosen.map((id) => rows.find((row) => row.id === id)).filter(Boolean).map(chipOf));
   fill();
   drawer.open = open ?? !chosen.length;
-  if (address) draftscopeAddress.name('compare', address);
+  if (address) draftscopeAddress.setRun('compare', address);
   scroller.scrollTop = scrolled;
   if (focused !== null) body.querySelector(`input[value="${CSS.escape(focused)}"]`)?.focus();
   if (project !== null) {

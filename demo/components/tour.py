@@ -27,7 +27,7 @@ const words = build('div', { 'aria-live': 'polite' }, number, title, text);
 const buttons = build('div', { class: 'go' }, back, on, out);
 const card = build('section', { 'aria-label': 'Tour', class: 'tour' }, words, buttons);
 const player = () => globalThis.draftscopePlayers?.viewer;
-const called = (tour) => draftscopeAddress.write({ tour: tour ? `tour=${tour}` : '', place: '' });
+const called = (tour) => draftscopeAddress.write({ tour: tour ? `tour=${tour}` : '', position: '' });
 const go = (index) => {
   if (!scenes[index]) return;
   const first = now < 0;

@@ -36,11 +36,11 @@ const emit = (name, detail) => {
   const place = name === 'moved' && { ...detail, name: NAME };
   if (place) document.dispatchEvent(new CustomEvent('draftscope-moved', { detail: place }));
   if (name === 'chosen') called(player.called);
-  if (name === 'taught') draftscopeAddress.teach(detail.lesson);
+  if (name === 'taught') draftscopeAddress.openLesson(detail.lesson);
   if (name === 'chosen' || name === 'supposed') trigger(name, detail);
   if (FIRST || name !== 'settled' || on === detail.on) return;
   on = detail.on;
-  draftscopeAddress.write({ place: on && `clock=computed&on=${on}` });
+  draftscopeAddress.write({ position: on && `clock=computed&on=${on}` });
   trigger('clocked', { on });
 };
 // The player that has played since the page began comes here as it is.
@@ -61,7 +61,7 @@ globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {},
 // A loop would be drawn while the first passes of a run arrive. A refused run leaves the picture.
 if (FIRST) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
 // What is shown is named in the address; the player adds the place.
-const called = (text, placed) => FIRST && draftscopeAddress.name('watch', text, placed);
+const called = (text, placed) => FIRST && draftscopeAddress.setRun('watch', text, placed);
 let race = null;  // which is shown
 let live = null;  // the passes of a race as they happen
 const leave = () => {
@@ -113,9 +113,9 @@ const act = {
     await player.fetched(urls, (traces) => traces.forEach((trace, lane) => player.finish(lane, trace, reports[lane])));
     stand(at);
   },
-  suppose: (answer) => player.suppose(answer),
+  counterfactual: (answer) => player.showCounterfactual(answer),
 };
-act.info = act.error = act.suppose;  // where the changed draw waits in the queue, or cannot be decoded
+act.info = act.error = act.counterfactual;  // where the changed draw waits in the queue, or cannot be decoded
 const take = () => {
   const message = props.value;
   if (!message?.kind) return;
@@ -192,7 +192,7 @@ def replayed(recording: Recording, placed: bool = False) -> Message:
 
 def counterfactual_message(coin: float, path: Path) -> Message:
     """Return the answer to a player that changed a uniform draw: the resulting trace. Errors are shown as notices."""
-    return {"kind": "suppose", "coin": coin, "url": url(path)}
+    return {"kind": "counterfactual", "coin": coin, "url": url(path)}
 
 
 def comparison_message(traces: Sequence[Trace], paths: Sequence[Path], on: str = "") -> Message:

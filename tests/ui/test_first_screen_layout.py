@@ -127,7 +127,7 @@ CLIP = """() => {
   delete context.drawImage;
   const box = caption.getBoundingClientRect();
   const top = box.top - canvas.getBoundingClientRect().top;
-  return { clip, caption: [top, top + box.height], lanes: [size.own.width, other.picture.width] };
+  return { clip, caption: [top, top + box.height], lanes: [size.pictureBox.width, other.picture.width] };
 }"""
 """Left, top, width and height of the clip on the stage, the caption's top and bottom, and the widths of both lanes."""
 

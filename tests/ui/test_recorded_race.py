@@ -16,7 +16,7 @@ from draftscope.traces.schema import Fate
 FASTER = ROOT / "assets" / "traces" / "scd-picture-same.json.gz"
 """The faster run of the race of pictures."""
 NOW = f"{SNAPSHOT}.now"
-COUNTS = "draftscopePlayers.viewer.stage.drawn.counts"
+COUNTS = "draftscopePlayers.viewer.stage.drawnFrame.counts"
 TOKENS = f"{COUNTS}.map((text) => Number(text.match(/\\d+(?= token)/)[0]))"
 FITS = """(width) => document.documentElement.scrollWidth <= width &&
   ["stage", "say", "controls"].every((part) => {

@@ -15,8 +15,12 @@ from draftscope.traces import write
 TOUR = (
     (2, "8 drafts at once.", "({ drafts, judged }) => drafts === 8 && !judged"),
     (3, "8 of 8 drafts accepted in one pass.", "({ drafts, judged }) => drafts === 0 && !judged"),
-    (4, "The draw fell above p: rejected.", "({ coin, verdict, apart }) => coin > verdict?.columns[0].p && !apart"),
-    (5, "is drawn from the residual.", "({ apart, scaled }) => apart === 1 && scaled === 1"),
+    (
+        4,
+        "The draw fell above p: rejected.",
+        "({ uniform, verdict: v, separated }) => uniform > v?.columns[0].p && !separated",
+    ),
+    (5, "is drawn from the residual.", "({ separated, scaled }) => separated === 1 && scaled === 1"),
 )
 """Scenes, their text on the stage, and what it shows."""
 METRICS = "\n".join(
@@ -28,10 +32,10 @@ METRICS = "\n".join(
     }.items()
 )  # fmt: skip
 ON_STAGE = """(holds) => {
-  const { playing, now, stage: { drawn } } = draftscopePlayers.viewer;
-  const { words, verdict } = drawn ?? { words: [] };
+  const { playing, now, stage: { drawnFrame } } = draftscopePlayers.viewer;
+  const { words, verdict } = drawnFrame ?? { words: [] };
   const drafts = words.filter(({ kind, alpha }) => alpha < 1 && kind !== "rejected").length;
-  return drawn && !playing && now > 1 && holds({ drafts, judged: Boolean(verdict), ...verdict });
+  return drawnFrame && !playing && now > 1 && holds({ drafts, judged: Boolean(verdict), ...verdict });
 }"""
 
 

@@ -1,70 +1,76 @@
 // @ts-check
 (() => {
   // The page's address; no other code writes it. After its # come, each only if present: the `tab` with its `lesson`, the
-  // `run` that is shown (a recording, runs that are compared, or what decodes it), the scene of a `tour`, and the `place` in the run.
+  // `run` that is shown (a recording, runs that are compared, or what decodes it), the scene of a `tour`, and the `position` in the run.
   if (globalThis.draftscopeAddress) return;
-  const PLACE = ["step", "ms", "clock", "on", "token"];
-  const shown = {}; // tab -> the run that it shows
-  const positions = {}; // run -> its address parameters, while another run is shown
+  const POSITION_KEYS = ["step", "ms", "clock", "on", "token"];
+  /** @type {Record<string, string>} */
+  const runsByTab = {}; // tab -> the run that it shows
+  /** @type {Record<string, string>} */
+  const positionsByRun = {}; // run -> its address parameters, while another run is shown
+  /** @typedef {"tab" | "lesson" | "run" | "grid" | "tour" | "position"} Part */
   let prompts = ""; // of the grid
-  const partOf = (key) => (PLACE.includes(key) ? "place" : ["tab", "lesson", "tour"].includes(key) ? key : ["grid", "seeds"].includes(key) ? "grid" : "run");
+  /** @param {string} key */
+  const partOf = (key) => (POSITION_KEYS.includes(key) ? "position" : ["tab", "lesson", "tour"].includes(key) ? key : ["grid", "seeds"].includes(key) ? "grid" : "run");
 
   const read = () => {
-    const parts = { tab: [], lesson: [], run: [], grid: [], tour: [], place: [] };
+    /** @type {Record<string, string[]>} */
+    const parts = { tab: [], lesson: [], run: [], grid: [], tour: [], position: [] };
     for (const pair of location.hash.slice(1).split("&").filter(Boolean)) parts[partOf(pair.split("=")[0])].push(pair);
-    return Object.fromEntries(Object.entries(parts).map(([name, pairs]) => [name, pairs.join("&")]));
+    return /** @type {Record<Part, string>} */ (Object.fromEntries(Object.entries(parts).map(([name, pairs]) => [name, pairs.join("&")])));
   };
-  let learned = read().lesson; // that Learn shows, also while another tab is open
-  /** Write some parts and leave the others. */
-  const write = (parts, how = "replaceState") => {
-    history[how](history.state, "", `#${Object.values({ ...read(), ...parts }).filter(Boolean).join("&")}`);
+  let lessonPart = read().lesson; // that Learn shows, also while another tab is open
+  /** Write some parts and leave the others. @type {DraftscopeAddress["write"]} */
+  const write = (parts, method = "replaceState") => {
+    history[method](history.state, "", `#${Object.values({ ...read(), ...parts }).filter(Boolean).join("&")}`);
   };
   const compared = () => /(^|&)compare=/.test(read().run);
   const tab = () => read().tab.slice("tab=".length) || (compared() ? "compare" : "watch");
-  const position = () => Object.fromEntries(new URLSearchParams(read().place));
-  /** A tab shows a run: another one, or that of the address where it is `placed`. */
-  const name = (where, run, placed = false) => {
-    shown[where] = run;
-    if (tab() === where && !placed) write({ run, tour: "", place: where === "compare" ? read().place : "" });
+  const position = () => Object.fromEntries(new URLSearchParams(read().position));
+  /** A tab shows a run: another one, or the one that the address already names (`inAddress`). @type {DraftscopeAddress["setRun"]} */
+  const setRun = (tabName, run, inAddress = false) => {
+    runsByTab[tabName] = run;
+    if (tab() === tabName && !inAddress) write({ run, tour: "", position: tabName === "compare" ? read().position : "" });
   };
-  /** The player of the first tab is at this position of a run. */
-  const setPosition = (at, run) => {
-    if (run) shown.watch = run;
-    const pairs = Object.entries(at).filter(([, value]) => value !== null);
-    write({ run: run || read().run, place: pairs.map((pair) => pair.join("=")).join("&") });
+  /** The player of the first tab is at this position of a run. @type {DraftscopeAddress["setPosition"]} */
+  const setPosition = (reading, run) => {
+    if (run) runsByTab.watch = run;
+    const pairs = Object.entries(reading).filter(([, value]) => value !== null);
+    write({ run: run || read().run, position: pairs.map((pair) => pair.join("=")).join("&") });
   };
-  /** The prompt list next to compared runs requests other prompts. */
-  const grid = (link) => {
+  /** The prompt list next to compared runs requests other prompts. @type {DraftscopeAddress["setGrid"]} */
+  const setGrid = (link) => {
     prompts = link;
     if (compared()) write({ grid: link });
   };
   /** The button of the tab that the address names. @returns {HTMLElement | undefined} */
-  const opened = () => [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[role=tablist] > *"))].find(({ dataset }) => dataset.tabId === tab());
+  const tabButton = () => [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[role=tablist] > *"))].find(({ dataset }) => dataset.tabId === tab());
   /** The name of the lesson that Learn shows; empty for the first. */
-  const lesson = () => learned.slice("lesson=".length);
-  /** A lesson was chosen, on any tab, and Back leads to what was there before. */
-  const teach = (name) => {
-    learned = `lesson=${name}`;
-    if (tab() !== "learn") choose("learn");
-    else if (read().lesson !== learned) write({ lesson: learned }, "pushState");
-    opened()?.click();
+  const lesson = () => lessonPart.slice("lesson=".length);
+  /** A lesson was chosen, on any tab, and Back leads to what was there before. @type {DraftscopeAddress["openLesson"]} */
+  const openLesson = (name) => {
+    lessonPart = `lesson=${name}`;
+    if (tab() !== "learn") chooseTab("learn");
+    else if (read().lesson !== lessonPart) write({ lesson: lessonPart }, "pushState");
+    tabButton()?.click();
     document.dispatchEvent(new CustomEvent("draftscope-lesson"));
   };
-  /** A tab was chosen, and Back leads to the one before. */
-  const choose = (chosen) => {
-    const now = read();
-    positions[now.run] = now.place;
-    const run = shown[chosen] || shown.watch || (compared() ? "" : now.run);
-    const other = run === now.run ? {} : { tour: "", place: positions[run] ?? "" };
-    const how = chosen === tab() ? "replaceState" : "pushState";
-    write({ tab: chosen === "watch" ? "" : `tab=${chosen}`, lesson: chosen === "learn" ? learned : "", run, grid: chosen === "compare" ? prompts || now.grid : "", ...other }, how);
+  /** A tab was chosen, and Back leads to the one before. @type {DraftscopeAddress["chooseTab"]} */
+  const chooseTab = (name) => {
+    const current = read();
+    positionsByRun[current.run] = current.position;
+    const run = runsByTab[name] || runsByTab.watch || (compared() ? "" : current.run);
+    /** @type {Record<string, string>} */
+    const other = run === current.run ? {} : { tour: "", position: positionsByRun[run] ?? "" };
+    const method = name === tab() ? "replaceState" : "pushState";
+    write({ tab: name === "watch" ? "" : `tab=${name}`, lesson: name === "learn" ? lessonPart : "", run, grid: name === "compare" ? prompts || current.grid : "", ...other }, method);
   };
   addEventListener("popstate", () => {
-    if (tab() === "learn") learned = read().lesson;
-    opened()?.click();
+    if (tab() === "learn") lessonPart = read().lesson;
+    tabButton()?.click();
     document.dispatchEvent(new CustomEvent("draftscope-lesson"));
   });
   /** Whether the address names nothing but a position in what the page opens with. */
-  const placedAlone = () => Object.entries(read()).every(([part, value]) => part === "place" || !value);
-  globalThis.draftscopeAddress = { write, placedAlone, lesson, teach, position, name, setPosition, grid, choose };
+  const hasOnlyPosition = () => Object.entries(read()).every(([part, value]) => part === "position" || !value);
+  globalThis.draftscopeAddress = { write, hasOnlyPosition, lesson, openLesson, position, setRun, setPosition, setGrid, chooseTab };
 })();

@@ -77,7 +77,7 @@ function withToken(rows, token) {
   return shown;
 }
 
-/** What the model finds likely, with the token that was taken marked. */
+/** Most likely tokens, with the token that was taken marked. */
 export function topColumns(moment, pictures) {
   const sampled = moment.token("token");
   const rows = moment.top.map(([token, p]) => ({ token, parts: [{ kind: "p", to: p }], number: small(p, 0.001), mark: token === sampled ? "taken" : null }));
@@ -85,7 +85,7 @@ export function topColumns(moment, pictures) {
 }
 
 /**
- * What is left of p over q, max(0, p - q), the largest first, and its sum over all tokens: their total variation where that is
+ * Residual max(0, p - q), the largest first, and its sum over all tokens: their total variation where that is
  * recorded, else the sum over the tokens that are.
  */
 export function residualOf(moment) {
@@ -110,7 +110,7 @@ export function bellsOf(moment) {
   return target > 0 && draft > 0 && distance >= 0 && distanceToMean !== undefined ? { target, draft, distance, place: distanceToMean, token } : null;
 }
 
-/** What log w is made of where all denoising steps decide, in full or for the stage; empty where it is not known. */
+/** Terms of log w in words where all denoising steps decide, in full or for the stage; empty if they are not known. */
 export function pathInWords(moment, full) {
   const [path, highest] = ["path_log_ratio", "path_log_ratio_highest"].map((name) => moment.number(name));
   if (path === undefined || highest === undefined) return "";

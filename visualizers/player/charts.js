@@ -14,7 +14,7 @@ const UNDER_SLOT = 24;
 const BAR_NOTE = "bar = acceptance probability, tick = uniform draw";
 const SMALLEST_WORD = 7;
 
-/** What this forward pass did, one slot per position: token, uniform draw against acceptance probability, outcome. */
+/** Outcome of this forward pass, one slot per position: token, uniform draw against acceptance probability, outcome. */
 export class PassView extends View {
   constructor() {
     super("pass", "This forward pass", BAR_NOTE);

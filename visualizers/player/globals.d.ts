@@ -11,14 +11,14 @@ interface DraftscopeTerms {
 
 interface DraftscopeAddress {
   write(parts: Record<string, string>, how?: "replaceState" | "pushState"): void;
-  placedAlone(): boolean;
+  hasOnlyPosition(): boolean;
   lesson(): string;
-  teach(name: string): void;
+  openLesson(name: string): void;
   position(): Record<string, string>;
-  name(tab: string, run: string, placed?: boolean): void;
-  setPosition(at: Record<string, string | number | null>, run: string): void;
-  grid(link: string): void;
-  choose(tab: string): void;
+  setRun(tab: string, run: string, inAddress?: boolean): void;
+  setPosition(reading: Record<string, string | number | null>, run: string): void;
+  setGrid(link: string): void;
+  chooseTab(tab: string): void;
 }
 
 /** Name -> what the term means and the words by which it is known (glossary.toml). */

@@ -47,7 +47,7 @@ class Readout {
     this.showNumbers(scene, step);
   }
 
-  /** What happened to the position in earlier passes, the latest first. */
+  /** Outcomes at the position in earlier passes, the latest first. */
   showBefore({ replay, position, entry }) {
     const earlier = entry ? replay.history[position].filter(({ step }) => step < entry.step).slice(-EARLIER_SHOWN).reverse() : [];
     const words = earlier.map(({ step, entry: at }) => {
@@ -251,16 +251,16 @@ export class Lane {
     }
   }
 
-  /** What is wrong with the answer, once it is there and the right one is known; empty otherwise. */
+  /** Error in the answer, once it is there and the right one is known; empty otherwise. */
   wrongInWords() {
     return this.replay.completed && this.scene.count === this.replay.length ? this.wrong : "";
   }
 
-  /** What is wrong with the answer of the whole run; empty where it is right or nothing is known. */
+  /** Error in the answer of the whole run; empty if it is right or the right one is not known. */
   get wrong() {
     const { replay, answers } = this;
     const { prompt, output } = replay.meta;
-    if (replay.grid.kind !== "text" || !Object.hasOwn(answers, prompt)) return "";
+    if (replay.grid.kind !== "text" || prompt === undefined || !Object.hasOwn(answers, prompt)) return "";
     const right = answers[prompt];
     if (Array.isArray(right)) {
       const lines = (output?.text ?? "").replace(/\n$/, "").split("\n");

@@ -14,25 +14,31 @@ const FAINT = 0.3;
  */
 export class MaskView extends View {
   speaks = true;
-  supports = ({ masks }) => masks.length > 0;
-  /** As high as the highest mask of the run needs, so that nothing moves while stepping. */
-  heightFor = (width, { masks }) => Math.max(...masks.map((mask) => this.plan(mask, width).height));
+  supports = (/** @type {Replay} */ { masks }) => masks.length > 0;
+  /** Height of the highest mask of the run, so that nothing moves while stepping. */
+  heightFor = (/** @type {number} */ width, /** @type {Replay} */ { masks }) => Math.max(...masks.map((mask) => this.plan(mask, width).height));
 
+  /** @param {() => void} redraw */
   constructor(redraw) {
     super("mask", "Attention mask of this call", "filled: the position of the row (query) may attend to that of the column (key)");
     this.redraw = redraw;
-    this.cell = this.mask = this.source = null;
+    /** @type {{ row: number, column: number } | null} */
+    this.cell = null;
+    /** @type {ShownMask | null} */
+    this.mask = null;
+    /** @type {MaskRuns | null} */
+    this.source = null;
     this.canvas.setAttribute("aria-label", "Attention mask: cell cursor");
     this.rows = make("ul", { class: "ds-rows", tabindex: "0", "aria-label": "What every query sees" });
     this.list = make("details", { class: "ds-list", toggle: () => this.fill() }, make("summary", {}, "What every query sees"), this.rows);
     this.figure.append(this.words, this.list);
-    for (const kind of ["pointermove", "pointerdown"]) this.canvas.addEventListener(kind, (event) => this.point(event));
-    this.canvas.addEventListener("keydown", (event) => this.move(event));
+    for (const kind of ["pointermove", "pointerdown"]) this.canvas.addEventListener(kind, (/** @type {PointerEvent} */ event) => this.point(event));
+    this.canvas.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => this.move(event));
   }
 
-  /** Where rows and columns lie. Labels run along the left and, upright, along the top. */
+  /** Layout of rows and columns, in pixels. Labels run along the left and, upright, along the top. @param {MaskRuns} mask @param {number} width */
   plan({ queries, keys }, width = this.width) {
-    const longest = (labels) => Math.max(...labels.map((label) => Math.min(label.length, 12)), 1) * LABEL_PIXELS + MASK_MARGIN;
+    const longest = (/** @type {string[]} */ labels) => Math.max(...labels.map((label) => Math.min(label.length, 12)), 1) * LABEL_PIXELS + MASK_MARGIN;
     const [left, top] = [longest(queries) + 2, longest(keys)];
     const size = Math.max(2, Math.min(MASK_CELL, (width - left - 1) / keys.length));
     return { left, top, size, height: Math.ceil(top + size * queries.length + 2) };
@@ -40,10 +46,11 @@ export class MaskView extends View {
 
   /** Fill the list, while it is open. */
   fill() {
-    const queries = (this.list.open && this.mask?.queries) || [];
-    this.rows.replaceChildren(...queries.map((query, row) => make("li", {}, `${query} sees ${seenBy(this.mask, row)}`)));
+    const mask = this.list.open ? this.mask : null;
+    this.rows.replaceChildren(...(mask?.queries.map((query, row) => make("li", {}, `${query} sees ${seenBy(mask, row)}`)) ?? []));
   }
 
+  /** @param {Scene} scene */
   draw(scene) {
     if (this.unseen) return;
     const { steps } = scene.replay;
@@ -60,23 +67,25 @@ export class MaskView extends View {
     for (const [name, value] of Object.entries(state)) this.canvas.setAttribute(`aria-${name}`, value);
   }
 
-  /** Take the mask of a step; its runs are spelled out cell by cell only while it is shown. */
+  /** Take the mask of a step; its runs are spelled out cell by cell only while it is shown. @param {Step | undefined} step */
   use(step) {
     const mask = step?.mask ?? null;
     if (mask === this.source) return;
     this.source = mask;
-    const spelled = (row) => row.flatMap((length, index) => Array(length).fill(index % 2 === 1));
+    const spelled = (/** @type {number[]} */ row) => row.flatMap((length, index) => Array(length).fill(index % 2 === 1));
     this.mask = mask && { ...mask, sees: mask.runs.map(spelled) };
     this.fill();
   }
 
   sentence() {
+    if (!this.mask) return "";
     const { queries, keys, sees } = this.mask;
     const { row = Infinity, column = Infinity } = this.cell ?? {};
     if (row >= queries.length || column >= keys.length) return `${queries.length} ${queries.length === 1 ? "query" : "queries"} by ${keys.length} ${keys.length === 1 ? "key" : "keys"}. Point at a cell.`;
     return `Query ${queries[row]} ${sees[row][column] ? "sees" : "does not see"} key ${keys[column]}.`;
   }
 
+  /** @param {Scene} scene @param {Context} context */
   paint({ theme }, context) {
     if (!this.mask) return;
     const { queries, keys, sees } = this.mask;
@@ -87,22 +96,27 @@ export class MaskView extends View {
     for (const [row, cells] of sees.entries()) {
       for (const [column, seen] of cells.entries()) if (seen) context.fillRect(left + column * size, top + row * size, size - gap, size - gap);
     }
-    this.paintBorders(theme, context, left, top, size);
-    this.paintLabels(theme, context, left, top, size);
+    this.paintBorders(this.mask, theme, context, left, top, size);
+    this.paintLabels(this.mask, theme, context, left, top, size);
     const { row = Infinity, column = Infinity } = this.cell ?? {};
     if (row < queries.length && column < keys.length) drawOutline(context, left + column * size, top + row * size, size - gap, size - gap);
   }
 
-  /** Lines where one kind of label ends and the next begins. */
-  paintBorders(theme, context, left, top, size) {
-    const { queries, keys } = this.mask;
+  /**
+   * Lines where one kind of label ends and the next begins.
+   * @param {MaskRuns} mask @param {Theme} theme @param {Context} context @param {number} left @param {number} top
+   * @param {number} size
+   */
+  paintBorders(mask, theme, context, left, top, size) {
+    const { queries, keys } = mask;
     context.fillStyle = theme.surface.muted;
     for (const border of bordersOf(keys)) context.fillRect(left + border * size - 1, top - 4, 1.5, size * queries.length + 4);
     for (const border of bordersOf(queries)) context.fillRect(left - 4, top + border * size - 1, size * keys.length + 4, 1.5);
   }
 
-  paintLabels(theme, context, left, top, size) {
-    const { queries, keys } = this.mask;
+  /** @param {MaskRuns} mask @param {Theme} theme @param {Context} context @param {number} left @param {number} top @param {number} size */
+  paintLabels(mask, theme, context, left, top, size) {
+    const { queries, keys } = mask;
     const spacing = Math.ceil(11 / size);
     const { muted } = theme.surface;
     for (const row of labelled(queries, spacing)) drawText(context, muted, clipped(queries[row]), left - MASK_MARGIN, top + (row + 0.5) * size, "right");
@@ -112,6 +126,7 @@ export class MaskView extends View {
     context.restore();
   }
 
+  /** @param {PointerEvent} event */
   point(event) {
     if (!this.mask) return;
     const box = this.canvas.getBoundingClientRect();
@@ -122,22 +137,26 @@ export class MaskView extends View {
     this.redraw();
   }
 
+  /** @param {KeyboardEvent} event */
   move(event) {
-    const stride = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+    /** @type {Record<string, number[]>} */
+    const strides = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+    const stride = strides[event.key];
     if (!stride || !this.mask) return;
     event.preventDefault();
     event.stopPropagation();
     const { row, column } = this.cell ?? { row: 0, column: 0 };
-    const within = (index, count) => Math.max(0, Math.min(count - 1, index));
+    const within = (/** @type {number} */ index, /** @type {number} */ count) => Math.max(0, Math.min(count - 1, index));
     const next = { row: within(row + stride[0], this.mask.queries.length), column: within(column + stride[1], this.mask.keys.length) };
     this.cell = this.cell ? next : { row: 0, column: 0 };
     this.redraw();
   }
 }
 
-/** The keys that a query sees, runs of one kind as “first to last”. */
+/** The keys that a query sees, runs of one kind as “first to last”. @param {ShownMask} mask @param {number} row */
 function seenBy({ keys, sees }, row) {
   const starts = new Set(bordersOf(keys));
+  /** @type {{ start: number, end: number }[]} */
   const runs = [];
   sees[row].forEach((seen, column) => {
     if (!seen) return;
@@ -148,13 +167,13 @@ function seenBy({ keys, sees }, row) {
   return runs.map(({ start, end }) => (start === end ? keys[start] : `${keys[start]} to ${keys[end]}`)).join(", ") || "nothing";
 }
 
-/** Indices at which the part of a label before its number changes. */
+/** Indices at which the part of a label before its number changes. @param {string[]} labels */
 function bordersOf(labels) {
-  const kind = (label) => label.replace(/\d+$/, "");
+  const kind = (/** @type {string} */ label) => label.replace(/\d+$/, "");
   return labels.flatMap((label, index) => (index > 0 && kind(label) !== kind(labels[index - 1]) ? [index] : []));
 }
 
-/** Indices of the labels that find room: the first of every kind, then every few. */
+/** Indices of the labels that find room: the first of every kind, then every few. @param {string[]} labels @param {number} spacing */
 function labelled(labels, spacing) {
   const starts = [0, ...bordersOf(labels)];
   return starts.flatMap((start, index) => {
@@ -165,6 +184,7 @@ function labelled(labels, spacing) {
   });
 }
 
+/** @param {string} label */
 function clipped(label) {
   return label.length > 12 ? `${label.slice(0, 11)}…` : label;
 }

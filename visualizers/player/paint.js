@@ -10,7 +10,10 @@ const SVG = "http://www.w3.org/2000/svg";
 const SVG_TAGS = ["svg", "path"];
 export const SMALL_FONT = "11px system-ui, sans-serif";
 
-/** Make an element. Text goes in as text, never as markup; a function listens to the event that its attribute names. */
+/**
+ * Make an element. Text goes in as text, never as markup; a function listens to the event that its attribute names.
+ * @param {string} tag @param {Record<string, any>} attributes @param {(Node | string | null)[]} children @returns {any}
+ */
 export function make(tag, attributes = {}, ...children) {
   const node = SVG_TAGS.includes(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -22,29 +25,44 @@ export function make(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** Make a button that calls `click`. */
+/**
+ * Make a button that calls `click`.
+ * @param {Record<string, any>} attributes @param {(event: any) => void} click @param {(Node | string | null)[]} children
+ * @returns {any}
+ */
 export function makeButton(attributes, click, ...children) {
   return make("button", { type: "button", ...attributes, click }, ...children);
 }
 
-/** Make a slider that calls `input` with its new value. */
+/**
+ * Make a slider that calls `input` with its new value.
+ * @param {Record<string, any>} attributes @param {(value: number) => void} input @returns {any}
+ */
 export function makeSlider(attributes, input) {
-  return make("input", { type: "range", ...attributes, input: ({ target }) => input(Number(target.value)) });
+  return make("input", { type: "range", ...attributes, input: (/** @type {any} */ { target }) => input(Number(target.value)) });
 }
 
-/** Make an icon of one path in a box of 16 by 16. */
+/** Make an icon of one path in a box of 16 by 16. @param {string} path @param {boolean} filled */
 export function icon(path, filled) {
   const [fill, stroke] = filled ? ["currentColor", "none"] : ["none", "currentColor"];
   return make("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, make("path", { d: path, fill, stroke, "stroke-width": "2" }));
 }
 
-/** Write the text of a node where it differs. */
+/** Write the text of a node where it differs. @param {Node} node @param {string} text */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
 /** The colours in force: those of a light or of a dark page. */
 export class Theme {
+  /** @type {Surface} */
+  surface;
+  /** @type {string[]} */
+  fills;
+  /** @type {string[]} */
+  inks;
+
+  /** @param {PlayerData} data */
   constructor(data) {
     this.data = data;
     this.fates = data.fates;
@@ -52,6 +70,7 @@ export class Theme {
     this.use(false);
   }
 
+  /** @param {boolean} dark */
   use(dark) {
     this.dark = dark;
     this.surface = dark ? this.data.surfaces.dark : this.data.surfaces.light;
@@ -59,7 +78,7 @@ export class Theme {
     this.inks = this.fates.map((fate) => (dark ? fate.inkOnDark : fate.inkOnLight));
   }
 
-  /** Colour a node as a fate, given by its code; without one as what is around it. */
+  /** Colour a node as a fate, given by its code; without one as what is around it. @param {HTMLElement} node @param {number} code */
   dress(node, code) {
     node.style.background = this.fills[code] ?? "";
     node.style.color = this.inks[code] ?? "";
@@ -71,46 +90,70 @@ function pixelRatio() {
   return Math.min(3, globalThis.devicePixelRatio || 1);
 }
 
-/** Give a canvas a size in CSS pixels, and return its context scaled to them. */
+/**
+ * Give a canvas a size in CSS pixels, and return its context scaled to them.
+ * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
+ */
 export function sized(canvas, width, height) {
   const ratio = pixelRatio();
   canvas.width = Math.max(1, Math.round(width * ratio));
   canvas.height = Math.max(1, Math.round(height * ratio));
-  const context = canvas.getContext("2d");
+  const context = /** @type {Context} */ (canvas.getContext("2d"));
   context.scale(ratio, ratio);
   return context;
 }
 
+/**
+ * @param {Context} context @param {string | CanvasGradient | CanvasPattern} color @param {number} x @param {number} y
+ * @param {number} width @param {number} height
+ */
 export function fillBox(context, color, x, y, width, height) {
   context.fillStyle = color;
   context.fillRect(x, y, width, height);
 }
 
-/** Write a line of text with its middle at `y`. */
+/**
+ * Write a line of text with its middle at `y`.
+ * @param {Context} context @param {string} color @param {string} text @param {number} x @param {number} y
+ * @param {CanvasTextAlign} align @param {string} font
+ */
 export function drawText(context, color, text, x, y, align = "left", font = SMALL_FONT) {
   Object.assign(context, { fillStyle: color, font, textAlign: align, textBaseline: "middle" });
   context.fillText(text, x, y);
 }
 
-/** Fill and outline a path with the colours given; without a path, the current one. @param {Path2D | null} [path] */
+/**
+ * Fill and outline a path with the colours given; without a path, the current one.
+ * @param {Context} context @param {string | CanvasPattern | false | null} fill @param {string | false | null} edge
+ * @param {number} width @param {Path2D | null} path
+ */
 export function paintPath(context, fill, edge = null, width = 2, path = null) {
-  const parts = path ? [path] : [];
   if (fill) {
     context.fillStyle = fill;
-    context.fill(...parts);
+    if (path) context.fill(path);
+    else context.fill();
   }
   if (!edge) return;
   Object.assign(context, { strokeStyle: edge, lineWidth: width });
-  context.stroke(...parts);
+  if (path) context.stroke(path);
+  else context.stroke();
 }
 
+/**
+ * @param {Context} context @param {number[]} center @param {number} radius @param {string | null} fill
+ * @param {string | null} edge @param {number} width
+ */
 export function drawDot(context, [x, y], radius, fill, edge = null, width = 2) {
   context.beginPath();
   context.arc(x, y, radius, 0, 2 * Math.PI);
   paintPath(context, fill, edge, width);
 }
 
-/** Draw the glyph of a fate in a box of `size` pixels. */
+/**
+ * Draw the glyph of a fate in a box of `size` pixels.
+ * @param {Context} context @param {Theme} theme @param {number} code @param {number} x @param {number} y @param {number} size
+ * @param {string} color
+ */
 export function drawGlyph(context, theme, code, x, y, size, color = theme.inks[code]) {
   const { filled } = theme.fates[code];
   context.save();
@@ -120,7 +163,10 @@ export function drawGlyph(context, theme, code, x, y, size, color = theme.inks[c
   context.restore();
 }
 
-/** Outline a box so that it shows on any ground: a light line inside a dark one. */
+/**
+ * Outline a box so that it shows on any ground: a light line inside a dark one.
+ * @param {Context} context @param {number} x @param {number} y @param {number} width @param {number} height
+ */
 export function drawOutline(context, x, y, width, height) {
   for (const [strokeStyle, lineWidth] of [["#000000", 4], ["#ffffff", 2]]) {
     Object.assign(context, { strokeStyle, lineWidth });
@@ -130,7 +176,7 @@ export function drawOutline(context, x, y, width, height) {
 
 const hatches = new Map();
 
-/** The diagonal lines that mark what is not final, made once a colour. */
+/** The diagonal lines that mark what is not final, made once a colour. @param {Context} context @param {string} color */
 export function hatch(context, color) {
   if (hatches.has(color)) return hatches.get(color);
   const tile = make("canvas", { width: 6, height: 6 });
@@ -141,17 +187,20 @@ export function hatch(context, color) {
   return hatches.get(color);
 }
 
-/** Draw a line through points [x, y]. */
+/**
+ * Draw a line through points [x, y].
+ * @param {Context} context @param {number[][]} points @param {string} color @param {number} width @param {number[]} dash
+ */
 export function drawLine(context, points, color, width = 2, dash = []) {
   context.lineJoin = "round";
   context.setLineDash(dash);
   context.beginPath();
-  for (const point of points) context.lineTo(...point);
+  for (const [x, y] of points) context.lineTo(x, y);
   paintPath(context, null, color, width);
   context.setLineDash([]);
 }
 
-/** Draw within a box only. */
+/** Draw within a box only. @param {Context} context @param {number[]} box @param {() => void} draw */
 export function drawWithin(context, [x, y, width, height], draw) {
   context.save();
   context.beginPath();
@@ -161,17 +210,20 @@ export function drawWithin(context, [x, y, width, height], draw) {
   context.restore();
 }
 
-/** A function that opens the pictures of a trace as images, the same one when it is asked again, so that nothing flickers. */
+/**
+ * A function that opens the pictures of a trace as images, the same one when it is asked again, so that nothing flickers.
+ * @param {() => void} ready
+ */
 export function album(ready) {
   const opened = new Map();
-  return (address) => {
+  return (/** @type {string | null | undefined} */ address) => {
     const src = safePicture(address);
     if (src && !opened.has(src)) opened.set(src, Object.assign(new Image(), { onload: ready, src }));
     return opened.get(src) ?? null;
   };
 }
 
-/** Round tick values from 0 to `extent`, at least `least` apart. */
+/** Round tick values from 0 to `extent`, at least `least` apart. @param {number} extent @param {number} maxTicks @param {number} minStep */
 export function ticksUpTo(extent, maxTicks, minStep) {
   if (!(extent > 0)) return [0];
   const rough = Math.max(minStep, extent / maxTicks);
@@ -188,6 +240,7 @@ export function ticksUpTo(extent, maxTicks, minStep) {
  * Sizes are in CSS pixels.
  */
 export class View {
+  /** @type {{ position: number, x: number, y: number, wide: number, tall: number }[]} */
   spots = [];
   ratio = 0;
   speaks = false;
@@ -197,6 +250,7 @@ export class View {
   /** @type {(width: number) => number} */
   topFor = () => 0;
 
+  /** @param {string} name @param {string} title @param {string} note @param {string} role @param {string} tag */
   constructor(name, title, note = "", role = "slider", tag = "canvas") {
     const pointed = role === "slider" ? { tabindex: "0", "aria-valuemin": "0" } : {};
     this.canvas = make(tag, { role, "aria-label": role === "slider" ? `${title}: token cursor` : title, ...pointed });
@@ -208,7 +262,7 @@ export class View {
     this.width = this.height = this.top = 0;
   }
 
-  /** Fit the canvas to the width it is given. */
+  /** Fit the canvas to the width it is given. @param {Replay} replay */
   fit(replay) {
     const width = Math.floor(this.figure.clientWidth);
     const height = Math.round(/** @type {any} */ (this).heightFor(width, replay));
@@ -224,6 +278,7 @@ export class View {
     return this.figure.hidden || this.width === 0;
   }
 
+  /** @param {Scene} scene */
   draw(scene) {
     if (this.unseen) return;
     this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
@@ -232,8 +287,11 @@ export class View {
     /** @type {any} */ (this).paint(scene, this.context);
   }
 
-  /** Where a pointer at (x, y) points: {position, step} with step null for "now"; null for nowhere. */
-  hit(x, y) {
+  /**
+   * Position and step under a pointer at (x, y), the step null for "now"; null for nowhere.
+   * @param {number} x @param {number} y @param {any} [_target] @returns {{ position: number, step: number | null } | null}
+   */
+  hit(x, y, _target) {
     const spot = this.spots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
     return spot ? { position: spot.position, step: null } : null;
   }

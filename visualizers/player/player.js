@@ -37,7 +37,7 @@ class Player {
   lecturing;
   /** @type {any[]} */
   lanes;
-  /** What the address calls the run. @type {string} */
+  /** Name of the run in the address. @type {string} */
   called;
   /** @type {Race} */
   race;
@@ -291,8 +291,8 @@ class Player {
     if (!(await this.fetched(urls, show)) || !current()) return;
     this.guide(true, fates);
     if (this.clock !== "passes") this.useClock("passes");
-    const end = to === null ? this.extent() : this.stage.moment(to, until);
-    this.set(wantsStillness() ? end : this.stage.moment(from, since));
+    const end = to === null ? this.extent() : this.stage.readingAt(to, until);
+    this.set(wantsStillness() ? end : this.stage.readingAt(from, since));
     if (this.now >= end) return;
     this.until = end;
     this.play();
@@ -360,20 +360,20 @@ class Player {
     return Number.isFinite(wanted);
   }
 
-  /** Hear from a host what follows from a `coin` that was let go: the `url` of the run decoded with it, or in words why there is none yet. */
-  async suppose({ coin, url, title, text }) {
-    const { stage: { supposing, lane }, now } = this;
-    if (!supposing || (url && supposing.coin !== coin)) return;
+  /** Show what follows from a changed uniform draw, `coin`: the run decoded with it from its `url`, or `title` and `text` that give the reason why there is none yet. */
+  async showCounterfactual({ coin, url, title, text }) {
+    const { stage: { activeCounterfactual, lane }, now } = this;
+    if (!activeCounterfactual || (url && activeCounterfactual.uniform !== coin)) return;
     if (!url) {
-      supposing.said = `${title} ${text}`;
+      activeCounterfactual.message = `${title} ${text}`;
       return this.schedule();
     }
     await this.fetched([url], ([trace]) => {
-      if (this.stage.supposing !== supposing) return;
+      if (this.stage.activeCounterfactual !== activeCounterfactual) return;
       this.replaced ??= { lane, now };
       this.show(this.lanes.length - 1, trace);
       this.refresh();
-      this.set(this.stage.replay.ends[this.clock][supposing.moment.index + Number(wantsStillness())]);
+      this.set(this.stage.replay.ends[this.clock][activeCounterfactual.moment.index + Number(wantsStillness())]);
       this.draw();
       this.race.back.focus({ preventScroll: true });
       if (!wantsStillness()) this.play();
@@ -401,7 +401,7 @@ class Player {
     return Math.max(0, ...this.present().map(({ replay }) => replay.extent(this.clock)));
   }
 
-  /** Where following leads: the end of what is running, so that a finished lane rewinds and races along; else the end. */
+  /** Time at which following ends: the end of what is running, so that a finished lane rewinds and races along; else the end. */
   newest() {
     const running = this.present().filter((lane) => lane.running);
     return running.length ? Math.max(...running.map(({ replay }) => replay.extent(this.clock))) : this.extent();
@@ -424,7 +424,7 @@ class Player {
     this.race.looping = this.follow = false;
     this.until = Infinity;
     this.now = Math.max(0, Math.min(this.extent(), now));
-    this.moment = this.stage.supposed = null;
+    this.moment = this.stage.counterfactual = null;
     this.schedule();
   }
 
@@ -506,7 +506,7 @@ class Player {
     this.last = time;
     const { looping } = this.race;
     if (looping && this.seen) this.now = this.race.advance(seconds);
-    else if (!looping) this.now = Math.min(this.extent(), this.until, this.stage.after(this.now, seconds) ?? this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
+    else if (!looping) this.now = Math.min(this.extent(), this.until, this.stage.timeAfter(this.now, seconds) ?? this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
     if (!looping && this.now >= Math.min(this.extent(), this.until)) {
       this.pause();
       this.settleSoon();
@@ -515,13 +515,13 @@ class Player {
     if (this.playing) this.frame = requestAnimationFrame((next) => this.tick(next));
   }
 
-  /** When the reader has stopped moving: announce the position, and write it to the address. */
+  /** Announce the position and write it to the address, once the reader has stopped moving. */
   settleSoon() {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
       const [lead, inPasses] = [this.present().at(-1)?.replay, this.clock === "passes"];
       if (!lead || this.playing || this.isRemoved() || this.present().some(({ running }) => running)) return;
-      setText(this.live, [this.controls.words, ...((this.stage.shown && this.stage.drawn?.caption) || []), ...this.present().map((lane) => lane.sentence())].join(". "));
+      setText(this.live, [this.controls.words, ...((this.stage.shown && this.stage.drawnFrame?.caption) || []), ...this.present().map((lane) => lane.sentence())].join(". "));
       const now = this.replaced?.now ?? this.now; // the address names a run as it was
       const passes = lead.stepsAt(this.clock, now) + (this.stage.shown ? lead.partAt(this.clock, now) : 0);
       const reading = { step: inPasses ? Math.round(passes * 100) / 100 : null, ms: inPasses ? null : Math.round(now * 10) / 10 };
@@ -632,7 +632,7 @@ class Player {
   /** Go to a decision, on the stage to its uniform draw, and deselect the token that was chosen. */
   showVerdictAt(lane, { index, entry }) {
     const staged = this.reading && this.clock === "passes" && !wantsStillness();
-    this.jump(staged ? this.stage.moment(index + 1, "fall") : lane.replay.ends[this.clock][index + 1]);
+    this.jump(staged ? this.stage.readingAt(index + 1, "fall") : lane.replay.ends[this.clock][index + 1]);
     this.position = null;
     this.pinned = false;
     this.chosenLane = lane;
@@ -795,7 +795,7 @@ class Player {
     return [report?.lead, report?.truth && `${capital(report.fidelity)}: ${report.truth}.`, computed].filter(Boolean).join(" ");
   }
 
-  /** What is drawn now, for scripts and tests. */
+  /** State of what is drawn now, for scripts and tests. */
   snapshot() {
     return {
       clock: this.clock,
@@ -830,7 +830,7 @@ async function fetchTrace(url) {
 
 /**
  * Put a player into `root`, replacing one that is there, and return it. A host calls its methods `load`, `loadUrl`, `offer`, `scene`,
- * `explore`, `begin`, `push`, `finish`, `fetched`, `suppose`, `set`, `showPosition`, `useClock`, `toggle`, `pause`, `clear`, `snapshot` and `destroy`,
+ * `explore`, `begin`, `push`, `finish`, `fetched`, `showCounterfactual`, `set`, `showPosition`, `useClock`, `toggle`, `pause`, `clear`, `snapshot` and `destroy`,
  * and may set `answers`: the right answer of every prompt whose answer it knows.
  *
  * Options: `data` is what visualizers.player.data() returns; `emit(name, detail)` hears "moved" at every drawing, "settled", "chosen", "supposed", "invited",

@@ -4,15 +4,15 @@
 import { make, makeButton, mark, setText } from "./paint.js";
 import { capital, formatInteger } from "./replay.js";
 import { unitOf } from "./script.js";
-import { isTelling } from "./worked.js";
+import { isInstructive } from "./worked.js";
 
 const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
 const RACE_SECONDS = 8;
 export const AFTER_FINISH = { times: 3, seconds: 10 };  // so much faster, and faster still where that would take longer
 
-/** What is shown above the lanes where room is short, and the loop. */
+/** Line of text above the lanes, and the loop of recorded pairs. */
 export class Race {
-  /** What pauses the loop while the pointer is over a part of it. */
+  /** Listeners that pause the loop while the pointer is over a part of it. */
   holding = { pointerenter: () => (this.paused = true), pointerleave: () => (this.paused = false) };
 
   constructor(player) {
@@ -85,7 +85,7 @@ export class Race {
     this.why.setAttribute("aria-expanded", String(shown));
   }
 
-  /** When the first lane to be done is done. */
+  /** Time at which the first lane finishes. */
   finish() {
     const { player } = this;
     return Math.min(...player.present().map(({ replay }) => replay.extent(player.clock)));
@@ -96,7 +96,7 @@ export class Race {
     const { clock, lanes } = this.player;
     const { replay } = lanes.at(-1);
     const middle = Math.floor(this.finish() / 2);
-    const ends = replay.ends[clock].slice(1).filter((_, index) => replay.steps[index].judgedEntries.some((entry) => isTelling(replay, replay.steps[index], entry)));
+    const ends = replay.ends[clock].slice(1).filter((_, index) => replay.steps[index].judgedEntries.some((entry) => isInstructive(replay, replay.steps[index], entry)));
     return ends.sort((a, b) => Math.abs(a - middle) - Math.abs(b - middle))[0] ?? middle;
   }
 
@@ -114,7 +114,7 @@ export class Race {
       return 0;
     }
     const after = Math.max(speed * AFTER_FINISH.times, (end - finish) / AFTER_FINISH.seconds);
-    const next = this.player.stage.after(now, seconds) ?? now + seconds * (now < finish ? speed : after);
+    const next = this.player.stage.timeAfter(now, seconds) ?? now + seconds * (now < finish ? speed : after);
     if (now < finish && next >= finish) this.restSeconds = REST_SECONDS.finish;
     else if (next >= end) this.restSeconds = REST_SECONDS.end;
     else return next;
@@ -127,14 +127,14 @@ export class Race {
     if (!lane?.scene) return;
     const several = lanes.length > 2 ? `${lanes.length} runs on one clock.` : ""; // each lane has its own verdict
     const finished = several ? null : finishInWords(lanes);
-    const supposed = this.player.stage.supposedInWords;
-    const text = supposed || several || (finished ?? headlineOf(lane.replay));
+    const counterfactual = this.player.stage.counterfactualInWords;
+    const text = counterfactual || several || (finished ?? headlineOf(lane.replay));
     if (text !== this.sentence.textContent) {
       setText(this.sentence, text);
       mark(this.sentence);
     }
     this.back.hidden = !this.player.replaced;
-    const { fidelity, truth, reason } = (finished && !supposed && lane.report) || {};
+    const { fidelity, truth, reason } = (finished && !counterfactual && lane.report) || {};
     setText(this.truth, truth ? `${capital(fidelity)}:` : "");
     setText(this.because, reason ?? "");
     this.why.hidden = !truth;
@@ -146,7 +146,7 @@ export class Race {
   }
 }
 
-/** What a run does, in one sentence. */
+/** Describe in one sentence what a run does. */
 function headlineOf(replay) {
   if (replay.meta.sums) return "Counts over many passes: nothing to play, the figures draw them.";
   const units = `${unitOf(replay)}${unitOf(replay) === "patch" ? "es" : "s"}`;

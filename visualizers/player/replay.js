@@ -2,17 +2,19 @@
 // What a trace says, in a shape that can be drawn sixty times a second. No DOM here.
 
 import { computedMilliseconds } from "./hardware.js";
-import { mixed } from "./script.js";
 import { MAX_JOINED, displayWords, isPlain, wordAfter } from "./words.js";
 
 export const NOTHING = 255;
-const fromOne = (labels) => labels.map((label) => label.replace(/\d+$/, (number) => Number(number) + 1)); // a mask's, as all that is shown
-/** Of the names of tokens, those that end a text. */
+/** @param {number} from @param {number} to @param {number} share */
+export const mixed = (from, to, share) => from + (to - from) * share;
+/** @param {string[]} labels */
+const fromOne = (labels) => labels.map((label) => label.replace(/\d+$/, (number) => String(Number(number) + 1))); // a mask's, as all that is shown
+/** Names of tokens that end a text. */
 const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
 /** Latent frames of a video in one row at most; more are wrapped into rows of about one length. */
 const FRAMES_ACROSS = 4;
 
-/** Return why `trace` cannot be shown, or null. What else may be wrong with it the reader in Python finds. */
+/** Return why `trace` cannot be shown, or null. What else may be wrong with it the reader in Python finds. @param {any} trace */
 export function problemOf(trace) {
   if (trace?.schema !== "draftscope-trace") return "This is not a Draftscope trace: its `schema` is not “draftscope-trace”.";
   if (String(trace.version).split(".")[0] !== "1") {
@@ -21,19 +23,23 @@ export function problemOf(trace) {
   return null;
 }
 
-/** Return `address` if it is a picture inside the trace itself, else null: a trace never makes the page fetch anything. */
+/**
+ * Return `address` if it is a picture inside the trace itself, else null: a trace never makes the page fetch anything.
+ * @param {string | null | undefined} address @returns {string | null}
+ */
 export function safePicture(address) {
-  return /^data:image\/(png|webp)[;,]/.test(address ?? "") ? address : null;
+  return address && /^data:image\/(png|webp)[;,]/.test(address) ? address : null;
 }
 
-/** Where positions lie: one cell a position, latent frames of a video side by side below their names, text in rows. */
+/** Cells of the positions: latent frames of a video side by side below their names, text in rows. */
 class Grid {
+  /** @param {CanvasShape} canvas */
   constructor(canvas) {
-    const shape = canvas.shape;
+    const { shape } = canvas;
     this.kind = canvas.kind;
     this.positions = shape.reduce((product, extent) => product * extent, 1);
     this.frames = shape.length === 3 ? shape[0] : 1;
-    this.cellColumns = shape.at(-1);
+    this.cellColumns = shape[shape.length - 1];
     this.cellRows = shape.at(-2) ?? 1;
     this.framesAcross = Math.ceil(this.frames / Math.ceil(this.frames / FRAMES_ACROSS));
     this.columns = this.framesAcross * (this.cellColumns + 1) - 1;
@@ -50,7 +56,7 @@ class Grid {
     }
   }
 
-  /** Frame, row and column of a position, all counted from 0; what is shown counts from 1. */
+  /** Frame, row and column of a position, all counted from 0; what is shown counts from 1. @param {number} position */
   where(position) {
     const cell = this.cellOf ? this.cellOf[position] : position;
     const perFrame = this.cellColumns * this.cellRows;
@@ -62,14 +68,14 @@ class Grid {
     };
   }
 
-  /** Column and row of a position in the drawing, in cells. */
+  /** Column and row of a position in the drawing, in cells. @param {number} position */
   cell(position) {
     const { frame, row, column } = this.where(position);
     const { x, y } = this.corner(frame);
     return { x: x + column, y: y + row };
   }
 
-  /** Column and row in the drawing where a latent frame starts, in cells; its name is drawn above. */
+  /** Column and row in the drawing where a latent frame starts, in cells; its name is drawn above. @param {number} frame */
   corner(frame) {
     return {
       x: (frame % this.framesAcross) * (this.cellColumns + 1),
@@ -82,11 +88,11 @@ class Grid {
     if (this.frames === 1) return [];
     const size = this.cellColumns * this.cellRows;
     const ends = Array.from({ length: this.frames - 1 }, (_, index) => size * (index + 1));
-    const isContiguous = (_end, index) => Array.from({ length: size }, (_, at) => this.where(size * index + at).frame).every((frame, _, all) => frame === all[0]);
+    const isContiguous = (/** @type {number} */ _end, /** @type {number} */ index) => Array.from({ length: size }, (_, at) => this.where(size * index + at).frame).every((frame, _, all) => frame === all[0]);
     return [...ends, this.positions].every(isContiguous) ? ends : [];
   }
 
-  /** The position drawn at column x and row y, or null between frames and outside. */
+  /** The position drawn at column x and row y, or null between frames and outside. @param {number} x @param {number} y @returns {number | null} */
   at(x, y) {
     if (x < 0 || x >= this.columns) return null;
     return this.positionAt.get(Math.floor(y) * this.columns + Math.floor(x)) ?? null;
@@ -95,6 +101,7 @@ class Grid {
 
 /** The canvas after some number of steps. */
 export class State {
+  /** @param {number} positions */
   constructor(positions) {
     this.steps = 0;
     this.finals = 0;
@@ -106,12 +113,15 @@ export class State {
   }
 }
 
-/** A trace with the present names of settings, of which older traces have others. */
+/**
+ * A trace with the present names of settings, of which older traces have others.
+ * @template {TraceMeta} T @param {T} trace @param {RenamedSettings} renamed @returns {T}
+ */
 function withCurrentNames(trace, { methods, names }) {
   if (!methods.includes(trace.method)) return trace;
-  const current = (name) => (Object.hasOwn(names, name) ? names[name] : name);
+  const current = (/** @type {string} */ name) => (Object.hasOwn(names, name) ? names[name] : name);
   const config = Object.fromEntries(Object.entries(trace.config ?? {}).map(([name, value]) => [current(name), value]));
-  const formula = (text) => text.replace(/\bset (\w+)(?=\})/g, (_, name) => `set ${current(name)}`);
+  const formula = (/** @type {string} */ text) => text.replace(/\bset (\w+)(?=\})/g, (_, name) => `set ${current(name)}`);
   const rules = Array.isArray(trace.rules) ? trace.rules.map((rule) => (typeof rule?.formula === "string" ? { ...rule, formula: formula(rule.formula) } : rule)) : trace.rules;
   return { ...trace, config, rules };
 }
@@ -120,7 +130,7 @@ function withCurrentNames(trace, { methods, names }) {
 export class Replay {
   /** @type {any[]} */
   steps;
-  /** Where every pass ends, by clock. @type {Record<string, number[]>} */
+  /** End of every pass, by clock. @type {Record<string, number[]>} */
   ends;
   /** @type {number[]} */
   finalsBefore;
@@ -140,9 +150,10 @@ export class Replay {
   widest;
   /** @type {boolean} */
   hasGraphs;
-  /** @type {{ queries: any[], keys: any[] }[]} */
+  /** @type {MaskRuns[]} */
   masks;
 
+  /** @param {TraceMeta} meta @param {PlayerData} data */
   constructor(meta, { fates, renamedSettings }) {
     this.renamedSettings = renamedSettings;
     this.meta = withCurrentNames(meta, renamedSettings);
@@ -151,6 +162,7 @@ export class Replay {
     this.vocabulary = meta.legend?.vocabulary ?? null;
     this.complete = false;
     this.revision = 0;
+    /** @type {Machine | null} */
     this.machine = null;
     this.fates = fates;
     this.codeOf = new Map(fates.map((fate, code) => [fate.name, code]));
@@ -177,7 +189,7 @@ export class Replay {
     return this.steps.length;
   }
 
-  /** Take the whole trace, which heals whatever was lost on the way. */
+  /** Take the whole trace, which heals whatever was lost on the way. @param {TraceFile} trace */
   replace(trace) {
     this.meta = withCurrentNames(trace, this.renamedSettings);
     this.vocabulary = trace.legend?.vocabulary ?? null;
@@ -188,7 +200,10 @@ export class Replay {
     this.complete = true;
   }
 
-  /** Take step number `sequence` of a running decoder; they come in order, and a repeated one is ignored. */
+  /**
+   * Take step number `sequence` of a running decoder; they come in order, and a repeated one is ignored.
+   * @param {number} sequence @param {TraceStep} step
+   */
   push(sequence, step) {
     if (sequence !== this.length) return false;
     if (step.words) this.vocabulary = { ...this.vocabulary, ...step.words };
@@ -196,6 +211,7 @@ export class Replay {
     return true;
   }
 
+  /** @param {TraceStep} source */
   append(source) {
     const step = this.read(source);
     const index = this.steps.push(step) - 1;
@@ -204,25 +220,26 @@ export class Replay {
     this.finalsBefore.push(this.latest.finals);
     this.apply(this.latest, step);
     this.drafts += Number(step.drafting);
-    if (this.machine) this.compute(step, index);
+    if (this.machine) this.compute(step, index, this.machine);
     this.widest = Math.max(this.widest, step.position.length);
     for (const entry of step.deciding) this.history[step.position[entry]].push({ step: index, entry });
     for (const code of step.fate) this.fatesSeen.add(code);
     for (const name of Object.keys(step.numbers)) this.measures.add(name);
     if (step.mask) this.keepMask(step.mask);
-    this.hasGraphs ||= step.graph?.length > 1;
+    this.hasGraphs ||= (step.graph?.length ?? 0) > 1;
   }
 
-  /** Put the ends of all passes, of those to come too, on the clock of other hardware. */
+  /** Put the ends of all passes, of those to come too, on the clock of other hardware. @param {Machine} machine */
   useMachine(machine) {
     this.machine = machine;
     this.ends.computed = [0];
-    this.steps.forEach((step, index) => this.compute(step, index));
+    this.steps.forEach((step, index) => this.compute(step, index, machine));
     this.revision += 1;
   }
 
-  compute(step, index) {
-    this.ends.computed.push(this.ends.computed[index] + computedMilliseconds(step, this.finalsBefore[index], this.machine, this));
+  /** @param {Step} step @param {number} index @param {Machine} machine */
+  compute(step, index, machine) {
+    this.ends.computed.push(this.ends.computed[index] + computedMilliseconds(step, this.finalsBefore[index], machine, this));
   }
 
   /** Whether tokens are vectors. */
@@ -235,38 +252,42 @@ export class Replay {
     return ![1, null, undefined].includes(this.meta.config?.guidance);
   }
 
-  /** Keep one mask of every size, for views that must find room for all of them. */
-  keepMask({ queries, keys }) {
-    const size = (mask) => `${mask.queries.length} ${mask.keys.length}`;
-    if (!this.masks.some((mask) => size(mask) === size({ queries, keys }))) this.masks.push({ queries, keys });
+  /** Keep one mask of every size, for views that must find room for all of them. @param {MaskRuns} mask */
+  keepMask(mask) {
+    const size = (/** @type {MaskRuns} */ mask) => `${mask.queries.length} ${mask.keys.length}`;
+    if (!this.masks.some((one) => size(one) === size(mask))) this.masks.push(mask);
   }
 
-  /** Turn a step of the trace into columns ready to draw. */
+  /** Turn a step of the trace into columns ready to draw. @param {TraceStep} source @returns {Step} */
   read(source) {
-    const fields = { call: {}, position: [], token: [], fate: [], numbers: {}, signals: {}, ...source };
-    const step = {
+    const { mask, ...fields } = { call: {}, position: [], token: [], fate: [], numbers: {}, signals: {}, ...source };
+    const columns = {
       ...fields,
       drafting: fields.call.role === "draft",
       milliseconds: Object.values(fields.call.milliseconds ?? {}).reduce((sum, value) => sum + value, 0),
       fate: fields.fate.map((name) => this.codeOf.get(name) ?? NOTHING),
       acceptProb: fields.accept_prob ?? null,
-      mask: fields.mask?.runs.some(([unseen, seen]) => unseen || seen !== fields.mask.keys.length) ? { ...fields.mask, queries: fromOne(fields.mask.queries), keys: fromOne(fields.mask.keys) } : null, // else all is seen
+      mask: mask?.runs.some(([unseen, seen]) => unseen || seen !== mask.keys.length) ? { ...mask, queries: fromOne(mask.queries), keys: fromOne(mask.keys) } : null, // else all is seen
       likely: fields.likely?.map((tokens) => tokens?.map(([token, p, q]) => ({ token, p, q })) ?? null),
       graph: fields.graph?.map((node) => ({ ...node, acceptedUnder: node.vouched_by ?? [] })),
     };
-    step.deciding = this.decidingEntries(step);
-    step.meanAgreement = meanOf(agreementOf(step));
-    step.meanAcceptProb = meanOf(step.acceptProb);
-    step.accepted = step.fate.filter((code) => this.fates[code]?.name === "accepted").length;
-    step.judgedEntries = [...step.fate.keys()].filter((entry) => this.fates[step.fate[entry]]?.judged);
-    step.judged = step.judgedEntries.length;
-    step.evaluated = step.fate.filter((code) => this.fates[code]?.evaluated).length;
-    return step;
+    const judgedEntries = [...columns.fate.keys()].filter((entry) => this.fates[columns.fate[entry]]?.judged);
+    return {
+      ...columns,
+      deciding: this.decidingEntries(columns),
+      meanAgreement: meanOf(agreementOf(columns)),
+      meanAcceptProb: meanOf(columns.acceptProb),
+      accepted: columns.fate.filter((code) => this.fates[code]?.name === "accepted").length,
+      judgedEntries,
+      judged: judgedEntries.length,
+      evaluated: columns.fate.filter((code) => this.fates[code]?.evaluated).length,
+    };
   }
 
   /**
    * The entries that give the value of their position. Where several rows of a call contain one position, a final token
    * outweighs a draft and a draft an open position; among equals the last counts, as in traces.replay.
+   * @param {Pick<Step, "position" | "fate">} step
    */
   decidingEntries({ position, fate }) {
     const entries = [...position.keys()].filter((entry) => fate[entry] in this.fates);
@@ -274,13 +295,13 @@ export class Replay {
     const best = new Map();
     for (const entry of entries) {
       const rival = best.get(position[entry]);
-      const weight = (each) => weightOf(this.fates[fate[each]]);
+      const weight = (/** @type {number} */ each) => weightOf(this.fates[fate[each]]);
       if (rival === undefined || weight(entry) >= weight(rival)) best.set(position[entry], entry);
     }
     return [...best.values()];
   }
 
-  /** The canvas after `count` steps. The result is shared: read it before the next call. */
+  /** The canvas after `count` steps. The result is shared: read it before the next call. @param {number} count */
   seek(count) {
     const wanted = Math.max(0, Math.min(this.length, count));
     if (this.state.steps > wanted) this.state = new State(this.positions);
@@ -288,6 +309,7 @@ export class Replay {
     return this.state;
   }
 
+  /** @param {State} state @param {Step} step */
   apply(state, step) {
     const index = state.steps;
     for (const entry of step.deciding) {
@@ -299,17 +321,17 @@ export class Replay {
       state.fate[position] = step.fate[entry];
       state.lastAt[position] = index;
       state.level[position] = step.numbers.level?.[entry] ?? 0;
-      state.token[position] = weightOf(fate) === 0 || token === undefined ? -1 : Number.isInteger(token) ? token : 0;
+      state.token[position] = weightOf(fate) === 0 || token === undefined ? -1 : typeof token === "number" ? token : 0;
     }
     state.steps += 1;
   }
 
-  /** How many of the first `count` steps were passes of the target. */
+  /** How many of the first `count` steps were passes of the target. @param {number} count */
   targetPasses(count) {
     return this.drafts ? this.steps.slice(0, count).filter(({ drafting }) => !drafting).length : count;
   }
 
-  /** Which pass a step is: of the target or of the drafter, where there is one. */
+  /** Which pass a step is: of the target or of the drafter, where there is one. @param {number} index */
   passName(index) {
     const { drafting } = this.steps[index];
     const [until, all] = [this.targetPasses(index + 1), this.targetPasses(this.length)];
@@ -317,56 +339,62 @@ export class Replay {
     return drafting ? `drafter's pass ${index + 1 - until} of ${this.length - all}` : `target pass ${until} of ${all}`;
   }
 
-  /** The number of steps that have ended at time `now` of the clock. */
+  /** The number of steps that have ended at time `now` of the clock. @param {string} clock @param {number} now */
   stepsAt(clock, now) {
     return countWhile(this.ends[clock], (end) => end <= now + 1e-6) - 1;
   }
 
-  /** The fraction of the next pass that has been played by then; after the last pass, the excess time. */
+  /** The fraction of the next pass that has been played by then; after the last pass, the excess time. @param {string} clock @param {number} now */
   partAt(clock, now) {
     const [ends, done] = [this.ends[clock], this.stepsAt(clock, now)];
     return (now - ends[done]) / ((ends[done + 1] ?? ends[done] + 1) - ends[done]);
   }
 
-  /** The time on the clock of passes after `passes` passes, with a fraction of the next. */
+  /** The time on the clock of passes after `passes` passes, with a fraction of the next. @param {number} passes */
   readingAt(passes) {
     const [ends, done] = [this.ends.passes, Math.min(Math.floor(passes), this.length)];
     return mixed(ends[done], ends[done + 1] ?? ends[done] + 1, passes - done);
   }
 
+  /** @param {string} clock */
   extent(clock) {
     return this.ends[clock][this.length];
   }
 
-  /** The last thing that happened at `position` within the first `count` steps, or null. */
+  /** The last thing that happened at `position` within the first `count` steps, or null. @param {number} position @param {number} count */
   entryAt(position, count) {
     const history = this.history[position] ?? [];
     return history[countWhile(history, ({ step }) => step < count) - 1] ?? null;
   }
 
+  /** @param {{ step: number, entry: number } | null} moment */
   fateOf(moment) {
     return moment ? this.fates[this.steps[moment.step].fate[moment.entry]] : undefined;
   }
 
-  /** The text of a token by the legend, which may be a piece of a character. */
+  /** The text of a token by the legend, which may be a piece of a character. @param {Token} token */
   wordOf(token) {
-    return this.vocabulary?.[token] ?? `#${token} `;
+    return this.vocabulary?.[Number(token)] ?? `#${token} `;
   }
 
-  /** What each position shows, null where no token is known. */
+  /** Text that each position shows, null where no token is known. @param {State} state */
   wordsIn(state) {
     return displayWords(Array.from(state.token, (token) => (token < 0 ? null : this.wordOf(token))));
   }
 
-  /** What a token shows at a position after `count` steps: the characters that it completes, or its bytes. */
+  /**
+   * Text that a token shows at a position after `count` steps: the characters that it completes, or its bytes.
+   * @param {Token} token @param {number} position @param {number} count @returns {string}
+   */
   wordAt(token, position, count) {
     const text = this.wordOf(token);
     if (this.grid.kind !== "text" || isPlain(text)) return text;
     const before = [];
     for (let at = position - 1; at >= 0 && before.length < MAX_JOINED; at -= 1) {
       const entry = this.entryAt(at, count);
-      const other = entry && weightOf(this.fateOf(entry)) ? this.steps[entry.step].token[entry.entry] : undefined;
-      if (!Number.isInteger(other)) break;
+      const fate = this.fateOf(entry);
+      const other = entry && fate && weightOf(fate) ? this.steps[entry.step].token[entry.entry] : undefined;
+      if (typeof other !== "number") break;
       before.unshift(this.wordOf(other));
     }
     return wordAfter(before, text);
@@ -383,32 +411,34 @@ export class Replay {
     return this.grid.frames > 1 && Number.isInteger(each) ? each : 0;
   }
 
+  /** @param {number} frame */
   frameName(frame) {
     const [each, start] = [this.framesEach, this.givenFrames];
     if (each === 0) return `latent frame ${frame + 1}`;
     return each === 1 ? `frame ${start + frame + 1}` : `frames ${start + each * frame + 1} to ${start + each * (frame + 1)}`;
   }
 
+  /** @param {number} position */
   placeText(position) {
     if (this.grid.kind === "text") return `position ${position + 1}`;
     const { frame, row, column } = this.grid.where(position);
     return `${this.grid.frames > 1 ? `${this.frameName(frame)}, ` : ""}row ${row + 1}, column ${column + 1}`;
   }
 
-  /** The position of the first final token that ends the text; what follows it is padding. Infinity without one. */
+  /** The position of the first final token that ends the text; what follows it is padding. Infinity without one. @param {State} state */
   endIn(state) {
     const end = this.grid.kind === "text" ? state.token.findIndex((token, position) => state.finalAt[position] >= 0 && END_SIGN.test(this.vocabulary?.[token] ?? "")) : -1;
     return end < 0 ? Infinity : end;
   }
 
-  /** The final tokens as they are read, without the padding. */
+  /** The final tokens as they are read, without the padding. @param {State} state */
   textIn(state) {
     const end = this.endIn(state);
     const texts = Array.from(state.token, (token, position) => (state.finalAt[position] >= 0 && position < end ? this.wordOf(token) : null));
     return displayWords(texts).join("");
   }
 
-  /** How many tokens are final, without the padding. */
+  /** How many tokens are final, without the padding. @param {State} state */
   tokensIn(state) {
     const end = this.endIn(state);
     return end === Infinity ? state.finals : state.finalAt.filter((step, position) => step >= 0 && position <= end).length;
@@ -419,7 +449,10 @@ export class Replay {
     return this.complete && this.meta.summary?.complete !== false;
   }
 
-  /** A token in words: what it shows at the position of a moment, or its number. */
+  /**
+   * A token in words: what it shows at the position of a moment, or its number.
+   * @param {Token | null | undefined} token @param {{ position: number, index: number }} moment @returns {string}
+   */
   tokenText(token, { position, index }) {
     if (token === null || token === undefined) return "none";
     if (Array.isArray(token)) return `(${token.slice(0, 3).map((value) => figure(value)).join(", ")}${token.length > 3 ? ", …" : ""})`;
@@ -428,7 +461,10 @@ export class Replay {
   }
 }
 
-/** How many of `items` fulfil a test that holds up to some of them and not beyond. */
+/**
+ * How many of `items` fulfil a test that holds up to some of them and not beyond.
+ * @template T @param {T[]} items @param {(item: T) => boolean} holds
+ */
 function countWhile(items, holds) {
   let [low, high] = [0, items.length];
   while (low < high) {
@@ -439,45 +475,53 @@ function countWhile(items, holds) {
   return low;
 }
 
-/** How much a fate says about what a position holds: a final token, a draft, or that it is open. */
+/** How much a fate says about what a position holds: a final token, a draft, or that it is open. @param {FateStyle} fate */
 export function weightOf(fate) {
   return fate.final ? 2 : fate.pending ? 1 : 0;
 }
 
-/** 1 - TV per entry, where the draft came from the model: an initial guess has no distribution to agree with. */
+/** 1 - TV per entry, where the draft came from the model: an initial guess has no distribution to agree with. @param {Pick<Step, "numbers">} step */
 function agreementOf(step) {
   const distance = step.numbers.tv;
   if (!distance) return null;
   return distance.map((value, entry) => (value === null || step.numbers.initial?.[entry] === 1 ? null : 1 - value));
 }
 
-/** What a drafter's pass counts: its mean time over that of the fastest target pass, which is about an ordinary one; 1 where none was timed. */
+/**
+ * Length of a drafter's pass on the clock of passes: its mean time over that of the fastest target pass, which is about an ordinary one; 1 where none was timed.
+ * @param {Step[]} steps
+ */
 function drafterPart(steps) {
   const [draft, target] = [true, false].map((drafter) => steps.filter(({ drafting }) => drafting === drafter).map(({ milliseconds }) => milliseconds));
   const part = (meanOf(draft) ?? 0) / Math.min(...target);
   return part > 0 && part < Infinity ? part : 1;
 }
 
+/** @param {Column | null} values */
 function meanOf(values) {
-  const known = (values ?? []).filter((value) => Number.isFinite(value));
+  const known = /** @type {number[]} */ ((values ?? []).filter((value) => Number.isFinite(value)));
   return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
 }
 
+/** @param {string} text */
 export function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** A number rounded to an integer, thousands set apart. */
+/** A number rounded to an integer, thousands set apart. @param {number} value */
 export function formatInteger(value) {
   return Math.round(value).toLocaleString("en");
 }
 
-/** A number for reading: three figures, or as many as it is given, thousands set apart, very small ones as powers of ten. */
+/**
+ * A number for reading: three figures, or as many as it is given, thousands set apart, very small ones as powers of ten.
+ * @param {number} value @param {number} digits
+ */
 export function figure(value, digits = 3) {
   if (Number.isInteger(value) || Math.abs(value) >= 1000) return formatInteger(value);
   if (Math.abs(value) < 1e-4) {
     const [mantissa, power] = value.toExponential(1).split("e-");
-    return `${mantissa} × 10⁻${[...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
+    return `${mantissa} × 10⁻${[...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)]).join("")}`;
   }
   return String(Number(value.toPrecision(digits)));
 }

@@ -4,12 +4,14 @@
 
 import { figure } from "./replay.js";
 
+/** Fate -> what a formula writes for it. @type {Record<string, string>} */
 const VERDICTS = {
   accepted: "accepted", resampled: "rejected", rejected: "rejected", kept: "stays a draft", changed: "drafted again", drafted: "a draft so far",
   discarded: "dropped", unmasked: "revealed", fallback: "revealed", edited: "replaced",
 };
 const TOKENS = ["draft", "token", "best"];
 const SETTING = "set ";
+/** Name in a formula -> column of a step. @type {Record<string, "p" | "q" | "acceptProb" | "coin">} */
 const COLUMNS = { p: "p", q: "q", accept_prob: "acceptProb", coin: "coin" };
 const MAX_DIGITS = 9;
 const SETTLED = ["accepted", "resampled", "rejected"];
@@ -37,6 +39,7 @@ export class Moment {
   /** @type {string | undefined} */
   verdict;
 
+  /** @param {Replay} replay @param {number} index @param {number} entry */
   constructor(replay, index, entry) {
     Object.assign(this, { replay, index, entry, step: replay.steps[index] });
     this.position = this.step.position[entry];
@@ -45,7 +48,7 @@ export class Moment {
     this.top = this.step.top?.[entry] ?? null;
   }
 
-  /** A number of the entry, or undefined. */
+  /** A number of the entry, or undefined. @param {string} name @returns {number | undefined} */
   number(name) {
     if (name === "coin" && this.coin !== undefined) return this.coin;
     const named = Object.hasOwn(COLUMNS, name) ? this.step[COLUMNS[name]] : Object.hasOwn(this.step.numbers, name) ? this.step.numbers[name] : null;
@@ -53,13 +56,13 @@ export class Moment {
     return Number.isFinite(value) ? value : undefined;
   }
 
-  /** The token that a word of a formula refers to, or undefined. */
+  /** The token that a word of a formula refers to, or undefined. @param {string} name @returns {Token | undefined} */
   token(name) {
     const { draft, token } = this.step;
     return { draft: draft?.[this.entry], token: token[this.entry], best: this.likely?.[0].token ?? this.top?.[0]?.[0] }[name] ?? undefined;
   }
 
-  /** The value of a name in a formula; undefined where the trace does not give it. */
+  /** The value of a name in a formula; undefined where the trace does not give it. @param {string} name @returns {any} */
   value(name) {
     if (name === "fate") return this.verdict ?? VERDICTS[this.fate?.name] ?? this.fate?.name;
     if (name.startsWith(SETTING)) return this.replay.meta.config?.[name.slice(SETTING.length)];
@@ -74,7 +77,9 @@ export class Moment {
   /** Whether a uniform draw decided here by min(1, p / q), so that it can be shown as a share of q. */
   get ratioDecided() {
     const [p, q] = [this.number("p"), this.number("q")];
-    return this.drawDecided && q > 0 && Math.abs(Math.min(1, p / q) - this.number("accept_prob")) < SAME_PROBABILITY;
+    const acceptProb = this.number("accept_prob");
+    if (!this.drawDecided || p === undefined || q === undefined || acceptProb === undefined) return false;
+    return q > 0 && Math.abs(Math.min(1, p / q) - acceptProb) < SAME_PROBABILITY;
   }
 
   /** Whether a uniform draw decided here. */
@@ -83,12 +88,15 @@ export class Moment {
   }
 }
 
-/** A number to three decimals, with a minus sign where it is negative. */
+/** A number to three decimals, with a minus sign where it is negative. @param {number} value */
 export function signed(value) {
   return value.toFixed(3).replace("-", "−");
 }
 
-/** The precision of each number, so that two that differ do not look the same next to a comparison sign. */
+/**
+ * The precision of each number, so that two that differ do not look the same next to a comparison sign.
+ * @param {{ names: string[] }[]} blanks @param {Moment} moment
+ */
 function digitsOf(blanks, moment) {
   const digits = new Map();
   for (const { names } of blanks) {
@@ -101,19 +109,22 @@ function digitsOf(blanks, moment) {
   return digits;
 }
 
-/** A formula filled in (those of older traces call the uniform draw a coin), as pieces {text, name}; null where the entry lacks one of its names. */
+/**
+ * A formula filled in, with the present name of the uniform draw in those of older traces, as pieces {text, name}; null where the entry lacks one of its names.
+ * @param {Rule} rule @param {Moment} moment @returns {Piece[] | null}
+ */
 export function fill(rule, moment) {
   const texts = rule.formula.replace("coin {coin}", "uniform draw {coin}").split(/\{([^{}]*)\}/);
   const parts = texts.map((text, index) => (index % 2 ? { names: text.split("?").map((name) => name.trim()) } : { text }));
-  const blanks = parts.filter(({ names }) => names);
+  const blanks = parts.filter((part) => part.names !== undefined);
   if (blanks.some(({ names }) => names.some((name) => moment.value(name) === undefined))) return null;
   const digits = digitsOf(blanks, moment);
-  const write = (name) => {
+  const write = (/** @type {string} */ name) => {
     const value = moment.value(name);
     if (TOKENS.includes(name)) return moment.replay.tokenText(value, moment);
     return typeof value === "number" ? figure(value, digits.get(name)).replace("-", "−") : String(value);
   };
-  const sign = ([one, other]) => {
+  const sign = (/** @type {string[]} */ [one, other]) => {
     const [a, b] = [moment.value(one), moment.value(other)];
     if (TOKENS.includes(one)) return String(a) === String(b) ? "=" : "≠";
     return a < b ? "<" : "≥";
@@ -127,7 +138,10 @@ export function fill(rule, moment) {
   });
 }
 
-/** The rule that decides an entry with its formula filled in; null where none is known. */
+/**
+ * The rule that decides an entry with its formula filled in; null where none is known.
+ * @param {Moment} moment @returns {(Rule & { pieces: Piece[] }) | null}
+ */
 export function ruleOf(moment) {
   const recorded = Array.isArray(moment.replay.meta.rules) ? moment.replay.meta.rules : [];
   for (const rule of [...recorded, ...(moment.ratioDecided ? [USUAL] : []), ANY]) {

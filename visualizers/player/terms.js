@@ -46,11 +46,12 @@
     tip.hidden = true;
   };
 
+  /** @param {HTMLElement} button */
   const show = (button) => {
     clearTimeout(leaving);
     settle();
     shown = button;
-    tip.textContent = button.dataset.says ?? glossary[button.dataset.term]?.says ?? "";
+    tip.textContent = button.dataset.says ?? glossary[button.dataset.term ?? ""]?.says ?? "";
     tip.hidden = !tip.textContent;
     const [at, box] = [button.getBoundingClientRect(), tip.getBoundingClientRect()];
     const above = at.top - box.height - 6;
@@ -70,11 +71,13 @@
     return button;
   };
 
-  /** Whether a text is laid out as an item: between items no space is left. */
-  const itemOf = (node) => /flex|grid/.test(getComputedStyle(node.parentElement).display);
+  /** Whether a text is laid out as an item: between items no space is left. @param {Text} node */
+  const itemOf = (node) => /flex|grid/.test(getComputedStyle(/** @type {Element} */ (node.parentElement)).display);
 
   const marked = new WeakMap(); // a text that was divided -> the nodes that follow it
+  /** Make buttons of the terms in a text, without those already `seen` in its paragraph. @param {Text} node @param {Set<string | undefined>} seen */
   const divide = (node, seen) => {
+    /** Text, term, text, term ... @type {(string | HTMLElement)[]} */
     const parts = [];
     let from = 0;
     for (const found of node.data.matchAll(WORDS)) {
@@ -84,25 +87,28 @@
       parts.push(node.data.slice(from, found.index), term(name, found[0]));
       from = found.index + found[0].length;
     }
-    if (!parts.length || (parts[1].textContent !== node.data.trim() && itemOf(node))) return;
+    if (!parts.length || (/** @type {HTMLElement} */ (parts[1]).textContent !== node.data.trim() && itemOf(node))) return;
     const [first, ...others] = [...parts, node.data.slice(from)];
     const nodes = others.filter((part) => part !== "").map((part) => (part instanceof Node ? part : document.createTextNode(part)));
     node.after(...nodes);
-    node.data = first; // the page's own text stays where it is, and may be written to again
+    node.data = String(first); // the page's own text stays where it is, and may be written to again
     marked.set(node, nodes);
   };
 
+  /** @type {DraftscopeTerms["mark"]} */
   const mark = (root) => {
     if (!root.isConnected || root.closest?.(LEAVE.replace(", .ds", ""))) return;
+    /** @type {Text[]} */
     const texts = [];
     const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT, (node) => {
       if (node instanceof Element) return node.matches(LEAVE) && node !== root ? NodeFilter.FILTER_REJECT : NodeFilter.FILTER_SKIP;
       return NodeFilter.FILTER_ACCEPT;
     });
-    while (walker.nextNode()) if (walker.currentNode.textContent?.trim()) texts.push(walker.currentNode);
+    while (walker.nextNode()) if (walker.currentNode.textContent?.trim()) texts.push(/** @type {Text} */ (walker.currentNode));
     for (const text of texts) {
-      const piece = text.parentElement.closest(PIECE) ?? text.parentElement;
-      const seen = new Set([...piece.querySelectorAll(".ds-term")].map(({ dataset }) => dataset.term));
+      const parent = /** @type {Element} */ (text.parentElement);
+      const piece = parent.closest(PIECE) ?? parent;
+      const seen = new Set([.../** @type {NodeListOf<HTMLElement>} */ (piece.querySelectorAll(".ds-term"))].map(({ dataset }) => dataset.term));
       divide(text, seen);
     }
   };
@@ -110,13 +116,17 @@
   /** The keyboard stops at the first term of the page; from there the arrows lead to all others. */
   const visible = () => [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".ds-term"))].filter((button) => button.checkVisibility());
   const keepStop = () => visible().forEach((button, index) => (button.tabIndex = index ? -1 : 0));
+  /** @type {Record<string, number>} */
   const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
-  const lead = (button, pixels) => {
+  /** Move the focus to the next or previous term. @param {HTMLElement} button @param {number} step */
+  const lead = (button, step) => {
     const all = visible();
-    all.at((all.indexOf(button) + pixels) % all.length)?.focus();
+    all.at((all.indexOf(button) + step) % all.length)?.focus();
   };
 
+  /** @param {Node} node */
   const ours = (node) => (node instanceof Element ? node : node.parentElement)?.closest(".ds, .js-plotly-plot, .ds-tip");
+  /** @type {DraftscopeTerms["watch"]} */
   const watch = (root) => {
     const pending = new Set();
     let waiting = 0;
@@ -143,9 +153,9 @@
     observer.observe(root, { childList: true, subtree: true, characterData: true });
   };
 
-  const of = ({ target }) => target.closest?.(".ds-term");
-  const within = (event) => event.target === tip || of(event) === shown;
-  const choice = (target) => target.matches?.(":is(input, textarea, select):focus-visible") && target.closest("label")?.querySelector(".ds-term");
+  const of = (/** @type {any} */ { target }) => target.closest?.(".ds-term");
+  const within = (/** @type {Event} */ event) => event.target === tip || of(event) === shown;
+  const choice = (/** @type {any} */ target) => target.matches?.(":is(input, textarea, select):focus-visible") && target.closest("label")?.querySelector(".ds-term");
   document.addEventListener("pointerover", (event) => {
     if (of(event)) show(of(event));
     else if (shown && within(event)) clearTimeout(leaving);

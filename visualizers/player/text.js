@@ -8,36 +8,50 @@ import { NOTHING, weightOf } from "./replay.js";
 export const SIGN = /^(<(?!0x)[^<>\s]{1,32}>|\[[A-Z]{1,16}\])$/;
 
 const BREAK = "\u200b";
-/** How a token that this pass did not touch tells its fate: the usual ones by a quiet line, the others by their glyph. */
+/**
+ * How a token that this pass did not touch tells its fate: the usual ones by a quiet line, the others by their glyph.
+ * @type {Record<string, string>}
+ */
 const LINES = { accepted: "solid", unmasked: "dashed", sampled: "none", prefilled: "none" };
+
+/**
+ * A token of the text: the gap before it, what it shows, what follows it, and the classes and colours that were set last.
+ * @typedef {{ gap: HTMLElement, span: HTMLElement, tail: HTMLElement, look: string }} Chip
+ */
 
 /** The text as spans: instead of a canvas a view that is laid out by the browser. */
 export class TextView extends View {
-  supports = ({ grid }) => grid.kind === "text";
+  supports = (/** @type {Replay} */ { grid }) => grid.kind === "text";
 
   constructor() {
     super("text", "Text so far", "", "slider", "div");
     Object.assign(this.canvas, { className: "ds-tokens", dir: "auto" });
     this.prompt = make("div", { class: "ds-prompt", dir: "auto", tabindex: "0", role: "group", "aria-label": "Prompt of this run" });
     this.canvas.before(this.prompt);
+    /** @type {Chip[]} */
     this.chips = [];
   }
 
+  /** @param {Replay} replay */
   fit(replay) {
     if (this.figure.hidden) return;
     const { prompt, canvas } = replay.meta;
     setText(this.prompt, prompt ?? "");
     this.prompt.hidden = !prompt;
-    const marks = ["line = masked", "dots = still a draft", "colour = this pass", "frame = under verification", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block > 1 ? "│ = next block" : null];
+    const marks = ["line = masked", "dots = still a draft", "colour = this pass", "frame = under verification", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, (canvas.block ?? 1) > 1 ? "│ = next block" : null];
     setText(this.note, marks.filter(Boolean).join(" · "));
     if (this.chips.length === 0) this.build(canvas);
   }
 
-  build({ shape, block, block_offset: offset = 0 }) {
+  /** @param {CanvasShape} canvas */
+  build({ shape, block: length, block_offset: offset }) {
+    const block = length ?? 1;
+    const shift = offset ?? 0;
+    /** @type {HTMLElement[]} */
     const nodes = [];
     this.chips = Array.from({ length: shape[0] }, (_, position) => {
-      const starts = block > 1 && position > 0 && (position + offset) % block === 0;
-      if (starts) nodes.push(make("span", { class: "ds-border", title: `block ${Math.floor((position + offset) / block)} begins` }));
+      const starts = block > 1 && position > 0 && (position + shift) % block === 0;
+      if (starts) nodes.push(make("span", { class: "ds-border", title: `block ${Math.floor((position + shift) / block)} begins` }));
       const chip = { gap: make("span", {}), span: make("span", { "data-position": position }), tail: make("span", {}), look: "" };
       nodes.push(chip.gap, chip.span, chip.tail);
       return chip;
@@ -45,12 +59,13 @@ export class TextView extends View {
     this.canvas.replaceChildren(...nodes);
   }
 
+  /** @param {number} _x @param {number} _y @param {any} target */
   hit(_x, _y, target) {
     const position = target?.dataset?.position;
     return position === undefined ? null : { position: Number(position), step: null };
   }
 
-  /** The position one line up or down, at about the same horizontal offset. */
+  /** The position one line up or down, at about the same horizontal offset. @param {number} position @param {boolean} down */
   neighbour(position, down) {
     const from = this.chips[position].span.getBoundingClientRect();
     const middle = (from.left + from.right) / 2;
@@ -66,6 +81,7 @@ export class TextView extends View {
     return best?.other ?? null;
   }
 
+  /** @param {Scene} scene */
   draw(scene) {
     if (this.figure.hidden) return;
     const { state, replay } = scene;
@@ -79,7 +95,7 @@ export class TextView extends View {
       const unknown = final ? "· " : null; // coarse traces have no ids
       const text = words[position] ?? unknown;
       const lost = token < 0 && moment.lost.has(position) ? replay.wordAt(moment.lost.get(position), position, scene.count) : null;
-      const joined = token >= 0 && words[position].trim() === "" && replay.wordOf(token).trim() !== "";
+      const joined = token >= 0 && words[position]?.trim() === "" && replay.wordOf(token).trim() !== "";
       this.write(chip, text ?? lost, joined);
       this.dress(chip, scene, position, { text, lost, final, ended: position > end, over, framed: moment.framed });
     });
@@ -88,6 +104,7 @@ export class TextView extends View {
   /**
    * Put the token's text into its chip. Spaces before a word come before the chip, so that lines may break there; after it
    * comes a line break, or a position where the line may break. A token that is `joined` with a later one has nothing to show.
+   * @param {Chip} chip @param {string | null} text @param {boolean} joined
    */
   write({ gap, span, tail }, text, joined) {
     const [, spaces, word] = /** @type {RegExpExecArray} */ (/^( *)(.*)$/s.exec(text ?? "·"));
@@ -96,7 +113,11 @@ export class TextView extends View {
     setText(tail, text === null ? BREAK : text.includes("\n") ? "\n" : "");
   }
 
-  /** Class and colours of a chip; nothing is touched when it looks as before. */
+  /**
+   * Class and colours of a chip; nothing is touched when it looks as before.
+   * @param {Chip} chip @param {Scene} scene @param {number} position
+   * @param {{ text: string | null, lost: string | null, final: boolean, ended: boolean, over: boolean, framed: Set<number> }} shown
+   */
   dress(chip, scene, position, { text, lost, final, ended, over, framed }) {
     const { state, theme } = scene;
     const code = state.fate[position];
@@ -127,7 +148,7 @@ export class TextView extends View {
   }
 }
 
-/** What this forward pass did to the text: which drafts it dropped, and which run of positions it tested. */
+/** Effect of this forward pass on the text: which drafts it dropped, and which run of positions it tested. @param {Scene} scene */
 function momentOf({ step, replay }) {
   const lost = new Map();
   const framed = new Set();

@@ -13,9 +13,13 @@ const LAST = /[\u0620\u0626\u0628\u062a-\u062e\u0633-\u0647\u0649\u064a\u066e\u0
 /** A letter that joins the one before. */
 const FIRST = /^[\u0620\u0622-\u064a\u066e\u066f\u0671-\u0673\u0675-\u06d3\u06d5\u06ee\u06ef\u06fa-\u06fc\u06ff\u0710\u0712-\u072f\u074d-\u077f\u07ca-\u07ea\u07fa\u0840-\u0858\u0860\u0862-\u0865\u0867-\u086a\u0870-\u0886\u0889-\u088f\u08a0-\u08ac\u08ae-\u08c8\u1807\u180a\u1820-\u1878\u1887-\u18a8\u18aa\ua840-\ua871\u{10ac0}-\u{10ac5}\u{10ac7}\u{10ac9}\u{10aca}\u{10ace}-\u{10ad6}\u{10ad8}-\u{10ae1}\u{10ae4}\u{10aeb}-\u{10aef}\u{10b80}-\u{10b91}\u{10ba9}-\u{10bae}\u{10d01}-\u{10d23}\u{10ec2}-\u{10ec4}\u{10ec6}\u{10ec7}\u{10f30}-\u{10f44}\u{10f51}-\u{10f54}\u{10f70}-\u{10f81}\u{10fb0}\u{10fb2}-\u{10fb6}\u{10fb8}-\u{10fbf}\u{10fc1}-\u{10fc4}\u{10fc9}\u{10fca}\u{1e900}-\u{1e943}]/u;
 const LEFTWARD = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/u;
+/** @param {string | null} text */
 export const isPlain = (text) => text === null || (/^[\0-\x7f]*$/.test(text) && !BYTE.test(text));
 
-/** What tokens show, given their texts in reading order, null where none is known: a character of several tokens is shown by the last of them. */
+/**
+ * Texts that tokens show, given their own texts in reading order, null where none is known: a character of several tokens is shown by the last of them.
+ * @param {(string | null)[]} texts @returns {(string | null)[]}
+ */
 export function displayWords(texts) {
   if (texts.every(isPlain)) return [...texts];
   const reader = new WordReader();
@@ -31,19 +35,25 @@ export function displayWords(texts) {
   return shown;
 }
 
-/** What a token shows after those before it; its bytes where they complete no character. */
+/**
+ * Text that a token shows after those before it; its bytes where they complete no character.
+ * @param {(string | null)[]} before @param {string} text @returns {string}
+ */
 export function wordAfter(before, text) {
   if (isPlain(text)) return text;
-  const shown = displayWords([...before, text]).at(-1);
+  const shown = displayWords([...before, text]).at(-1) ?? "";
   return BYTE.test(text) && (!shown || shown.includes(PIECE)) ? text : shown;
 }
 
 /** Reads a text token by token; every character goes to the token that has the last of its bytes. */
 class WordReader {
+  /** @type {(string | null)[]} */
   shown = [];
+  /** @type {number[]} */
   begun = []; // tokens with bytes of the character under way
   decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+  /** @param {string | null} text */
   read(text) {
     this.shown.push(text === null ? null : "");
     if (text === null) this.giveUp();
@@ -57,11 +67,12 @@ class WordReader {
   /** The bytes that were begun form no character. */
   giveUp() {
     if (!this.begun.length) return;
-    for (const index of new Set(this.begun)) if (!this.shown[index].endsWith(PIECE)) this.shown[index] += PIECE;
+    for (const index of new Set(this.begun)) if (!this.shown[index]?.endsWith(PIECE)) this.shown[index] += PIECE;
     this.begun = [];
     this.decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   }
 
+  /** @param {number} value */
   byte(value) {
     let character = this.decode(value);
     if (character === null && this.begun.length) { // it does not go on, but may begin
@@ -74,6 +85,7 @@ class WordReader {
     this.shown[this.shown.length - 1] += character;
   }
 
+  /** @param {number} value @returns {string | null} */
   decode(value) {
     try {
       return this.decoder.decode(Uint8Array.of(value), { stream: true });
@@ -83,17 +95,20 @@ class WordReader {
   }
 }
 
-/** Let the token at `place` show a character that begins at `before`, and letters that join do so. */
+/**
+ * Let the token at `place` show a character that begins at `before`, and letters that join do so.
+ * @param {(string | null)[]} shown @param {number} before @param {number} index
+ */
 function joinWords(shown, before, index) {
-  const [first, second] = [shown[before], shown[index]];
-  if (isPlain(first.at(-1) + second[0])) return;
+  const [first, second] = [shown[before] ?? "", shown[index] ?? ""];
+  if (isPlain(first.slice(-1) + second.slice(0, 1))) return;
   const last = [...CHARACTERS.segment(first)].at(-1)?.segment ?? "";
   const [{ segment: joined }] = CHARACTERS.segment(last + second);
   if (joined.length > last.length && last !== PIECE) [shown[before], shown[index]] = [first.slice(0, -last.length), last + second];
   else if (LAST.test(first) && FIRST.test(second)) [shown[before], shown[index]] = [first + JOINER, JOINER + second];
 }
 
-/** To which side a text runs, by its first letter; digits run to the right, and signs have none. */
+/** To which side a text runs, by its first letter; digits run to the right, and signs have none. @param {string} text @returns {string} */
 export function directionOf(text) {
   const [letter] = /[\p{L}\p{N}]/u.exec(text) ?? [""];
   return letter === "" ? "" : LEFTWARD.test(letter) && !/\p{Nd}/u.test(letter) ? "left" : "right";
@@ -102,19 +117,22 @@ export function directionOf(text) {
 /**
  * How the words of a line, {x, width, side}, have to move so that those that run to the left are read from the right: a function from
  * x and width to the new x and whether the word runs to the left. `base` is the side to which the whole text runs.
+ * @param {{ x: number, width: number, side: string }[]} words @param {number} left @param {number} right @param {string} base
  */
 export function arrangement(words, left, right, base) {
   const sorted = [...words].sort((one, other) => one.x - other.x);
-  const known = (index, step) => sorted.slice(...(step < 0 ? [0, index] : [index + 1]))[step < 0 ? "findLast" : "find"](({ side }) => side)?.side ?? base;
+  const known = (/** @type {number} */ index, /** @type {number} */ step) => sorted.slice(...(step < 0 ? [0, index] : [index + 1]))[step < 0 ? "findLast" : "find"](({ side }) => side)?.side ?? base;
+  /** @type {{ from: number, until: number, side: string }[]} */
   const runs = [];
   sorted.forEach(({ x, width, side }, index) => {
     const runSide = side || (known(index, -1) === known(index, 1) ? known(index, 1) : base);
-    if (runs.at(-1)?.side === runSide) runs.at(-1).until = Math.max(runs.at(-1).until, x + width);
+    const last = runs.at(-1);
+    if (last?.side === runSide) last.until = Math.max(last.until, x + width);
     else runs.push({ from: x, until: x + width, side: runSide });
   });
-  return (x, width) => {
-    const run = runs.findLast(({ from }) => from <= x + 0.01) ?? { side: base };
-    const start = run.side === base ? x : run.from + run.until - x - width;
-    return { x: base === "left" ? left + right - start - width : start, leftward: run.side === "left" };
+  return (/** @type {number} */ x, /** @type {number} */ width) => {
+    const run = runs.findLast(({ from }) => from <= x + 0.01);
+    const start = !run || run.side === base ? x : run.from + run.until - x - width;
+    return { x: base === "left" ? left + right - start - width : start, leftward: (run?.side ?? base) === "left" };
   };
 }

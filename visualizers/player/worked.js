@@ -13,7 +13,7 @@ const LONG_SHARE = 0.6;
 const TELLING = { least: 0.3, most: 0.7 };
 const NOT_RECORDED = "The likeliest tokens were not recorded.";
 const NOT_KEPT = "The likeliest tokens are kept where a verdict counts.";
-/** What to go to, with the label of its button, its key and what its tooltip tells. @type {[string, string, string, string][]} */
+/** Kinds of entries to go to, with the label of the button, its key and its tooltip. @type {[string, string, string, string][]} */
 export const NEXT = [
   ["rejection", "Next rejection", "r", "To the next draft that was rejected"],
   ["long", "Next long acceptance", "a", "To the next pass that accepted many drafts at once"],
@@ -146,7 +146,7 @@ export class Worked {
     return thumb(40, (context) => pictures.drawSpot(context, this.moment.position, count, 40));
   }
 
-  /** When the draft was made, and its probability then. */
+  /** Pass in which the draft was made, and its probability then. */
   origin() {
     const { moment } = this;
     if (moment.number("initial") === 1) return "an initial draft, not from the model";
@@ -256,7 +256,7 @@ export class Worked {
     if (!lane) return;
     const { replay } = lane;
     const { race, stage, reading, clock, now } = this.player;
-    const [done, time] = reading ? stage.at(now) : [];
+    const [done, time] = reading ? stage.progressAt(now) : [];
     const shown = reading ? { index: time > 0 ? done : done - 1, entry: Infinity } : { index: replay.stepsAt(clock, now) - 1, entry: -1 };
     const from = !reading && this.moment?.replay === replay ? this.moment : shown;
     const telling = kind === "rejection" && (race.looping || (reading && !stage.isText)) ? findNext(replay, "telling", from) : null;
@@ -279,7 +279,7 @@ function notDrawnInWords({ verdict, fate }) {
   return verdict === "accepted" ? "With this draw nothing is sampled from here: the draft is accepted." : "Not needed here: the draft was accepted.";
 }
 
-/** What an entry without a rule waits for. */
+/** Describe what an entry without a rule waits for. */
 function waitingInWords({ fate }) {
   if (fate?.pending) return "No verdict yet: a later pass verifies this draft.";
   if (fate?.name === "discarded") return "No verdict: a draft before it was rejected, so this one was dropped.";
@@ -291,14 +291,14 @@ function tellingEntry(replay, step) {
   const names = (entry) => replay.fates[step.fate[entry]];
   const judged = step.judgedEntries;
   const rejected = judged.filter((entry) => names(entry).name !== "accepted");
-  const failed = rejected.find((entry) => isTelling(replay, step, entry)) ?? rejected[0];
+  const failed = rejected.find((entry) => isInstructive(replay, step, entry)) ?? rejected[0];
   const acceptProb = (entry) => step.acceptProb?.[entry] ?? 1;
   const closest = judged.reduce((best, entry) => (best === null || acceptProb(entry) < acceptProb(best) ? entry : best), null);
   return failed ?? closest ?? step.deciding.find((entry) => names(entry)?.final) ?? step.deciding[0];
 }
 
 /** Whether a draft was rejected by a uniform draw that could well have decided the other way; an initial draft is not the model's own. */
-export function isTelling(replay, step, entry) {
+export function isInstructive(replay, step, entry) {
   const acceptProb = step.acceptProb?.[entry] ?? NaN;
   const rejected = replay.fates[step.fate[entry]]?.name !== "accepted";
   return rejected && acceptProb >= TELLING.least && acceptProb <= TELLING.most && step.numbers.initial?.[entry] !== 1;
@@ -309,7 +309,7 @@ function findNext(replay, kind, { index, entry }) {
   const longest = Math.max(...replay.steps.map(({ accepted }) => accepted));
   const long = Math.max(2, Math.ceil(LONG_SHARE * longest));
   const isAccepted = (step, each) => replay.fates[step.fate[each]]?.name === "accepted";
-  const fits = (step, each) => kind === "draft" || (kind === "telling" ? isTelling(replay, step, each) : !isAccepted(step, each));
+  const fits = (step, each) => kind === "draft" || (kind === "telling" ? isInstructive(replay, step, each) : !isAccepted(step, each));
   for (let ahead = 0; ahead <= replay.length; ahead += 1) {
     const at = (Math.max(0, index) + ahead) % replay.length;
     const step = replay.steps[at];

@@ -37,11 +37,13 @@ text_and_picture = pytest.mark.parametrize(
 )
 wide_and_phone = pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
 DRAWN = """() => {
-  const { words, verdict, caption, ended } = player.stage.drawn;
+  const { words, verdict, caption, ended } = player.stage.drawnFrame;
   const columns = verdict?.verdict.columns.map(({ text, p, q, share }) => [text, p, q, share]);
-  const told = verdict && { columns, coin: verdict.coin, apart: verdict.apart, word: verdict.verdict.drawn.text };
+  const shownVerdict = verdict && {
+    columns, uniform: verdict.uniform, separated: verdict.separated, word: verdict.verdict.replacement.text,
+  };
   const shown = words.map(({ word, kind, alpha, landed }) => [word.text, kind, alpha, landed]);
-  return { words: shown, verdict: told, caption, ended };
+  return { words: shown, verdict: shownVerdict, caption, ended };
 }"""
 PLACE = "(({ replay }, now) => replay.stepsAt('passes', now) + replay.partAt('passes', now))(player.stage, player.now)"
 CANVAS = "document.querySelector('.ds-stage canvas').toDataURL()"
@@ -119,7 +121,7 @@ def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> N
         assert [text for text, kind, *_ in drawing["words"] if kind == "dropped"] == [text or "↵" for text in dropped]
         columns = {text: (p, q, share) for text, p, q, share in drawing["verdict"]["columns"]}
         assert columns[draft][:2] == pytest.approx((step.p[entry], step.q[entry]), abs=1e-3)
-        assert drawing["verdict"]["coin"] == pytest.approx(step.coin[entry])
+        assert drawing["verdict"]["uniform"] == pytest.approx(step.coin[entry])
         likely = {word(token): (p, q) for token, p, q in step.likely[entry]}
         total = step.numbers["tv"][entry]
         for text in columns.keys() - {"others"}:
@@ -132,7 +134,7 @@ def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> N
         go(page, number)
         over = page.evaluate(DRAWN)
         assert over["words"][-1] == [drawn, "drawn", 1, 1] and over["verdict"]["word"] == drawn
-        assert over["verdict"]["apart"] == 1
+        assert over["verdict"]["separated"] == 1
         assert not {kind for _, kind, *_ in over["words"]} & {"rejected", "dropped", "draft"}
         figure = page.get_by_role("img", name=f"Pass {number} of {len(trace.steps)}")
         assert f"“{drawn}” is drawn from the residual." in str(figure.get_attribute("aria-label"))
@@ -152,10 +154,10 @@ def test_a_finished_text_closes_up_fills_the_stage_and_is_read_out_as_it_is(page
     assert label.partition("The text so far: ")[2].split() == words
     gaps, letters, fits = page.evaluate(
         """() => {
-          const { stage, stage: { drawn, script } } = player;
-          const places = drawn.words.filter(({ word: { kind } }) => kind !== "rejected")
+          const { stage, stage: { drawnFrame, script } } = player;
+          const places = drawnFrame.words.filter(({ word: { kind } }) => kind !== "rejected")
             .sort((a, b) => a.word.position - b.word.position)
-            .map(({ word }) => [...stage.where(word, drawn), word.width]);
+            .map(({ word }) => [...stage.cornerOf(word, drawnFrame), word.width]);
           const pairs = places.slice(1).map((place, i) => [place, places[i]]).filter(([a, b]) => a[1] === b[1]);
           const gaps = pairs.map(([[x], before]) => x - before[0] - before[2]);
           return [gaps.map((gap) => gap / script.ruler(" ")), stage.size.size, script.fits];
@@ -187,11 +189,11 @@ def test_drafts_arrive_translucent_and_turn_solid_under_the_bar(page: Page) -> N
     def alphas(when: str) -> list[float]:
         go_into(page, number, when)
         shown = page.evaluate(DRAWN)
-        assert page.evaluate("player.stage.drawn.bar?.alpha > 0.9") == ("sweep" in when)
+        assert page.evaluate("player.stage.drawnFrame.bar?.alpha > 0.9") == ("sweep[" in when)
         return [alpha for _, kind, alpha, _ in shown["words"]][-len(step.fate) :]
 
     drafts = step.fate.count(Fate.ACCEPTED)
-    assert alphas("pass.swept - 20")[-drafts:] == pytest.approx([0.4] * drafts, abs=0.02)
+    assert alphas("pass.sweepStart - 20")[-drafts:] == pytest.approx([0.4] * drafts, abs=0.02)
     under = alphas("pass.sweep[2].until")
     assert under[-drafts] == 1 and under[-1] == pytest.approx(0.4)
     assert alphas("pass.length - 1") == [1] * (drafts + 1)
@@ -227,7 +229,7 @@ def test_a_pass_of_the_drafter_counts_what_it_takes_beside_one_of_the_target(pag
         go(page, count)
         drafted, tokens = draft_forwards(trace.steps[:count]), state_after(trace, count).decoded
         equivalent = int(count - drafted + drafted * draft_cost.milliseconds.total / draft_cost.forwards / target)
-        shown = re.findall(r"\d+", " ".join(page.evaluate("player.stage.drawn.counts")))
+        shown = re.findall(r"\d+", " ".join(page.evaluate("player.stage.drawnFrame.counts")))
         assert [int(number) for number in shown] == [equivalent, equivalent, tokens, count - drafted, drafted]
         assert tokens > equivalent or count < 3
     opened(page, recorded("ar-picture"), recorded("scd-picture"))  # without a drafter all count alike
@@ -279,7 +281,7 @@ def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None
     expect(page.locator(".ds-caption")).to_contain_text("9 tokens in this pass instead of 5")
     page.mouse.up()
     expect(page.locator(".ds-say")).to_contain_text("The model is not here. What follows is from this run's own")
-    assert 0 < page.evaluate("player.stage.drawn.verdict.coin") < 0.059
+    assert 0 < page.evaluate("player.stage.drawnFrame.verdict.uniform") < 0.059
     coin.press("End")
     expect(page.locator(".ds-caption")).to_contain_text("Above p: rejected.")
     assert page.evaluate("JSON.stringify(player.snapshot())") == before
@@ -287,7 +289,7 @@ def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None
     expect(panel).to_be_hidden()
     page.get_by_role("button", name="Numbers").click()
     expect(panel.locator(".ds-where")).to_have_text("target pass 5 of 10 · position 11")
-    assert page.evaluate("player.stage.drawn.verdict.coin") == pytest.approx(0.62, abs=5e-3)
+    assert page.evaluate("player.stage.drawnFrame.verdict.uniform") == pytest.approx(0.62, abs=5e-3)
 
 
 @pytest.mark.parametrize("page", [{"alone": True}], indirect=True)
@@ -312,7 +314,9 @@ def test_between_passes_the_stage_holds_what_the_trace_says(page: Page, name: st
     length = len(trace.steps)
     for count in sorted({*range(1, 7), length // 3, length // 2, length - 1, length} & set(range(length + 1))):
         go(page, count)
-        shown = page.evaluate("player.stage.drawn.words.map(({word, alpha}) => [word.position, word.token, alpha])")
+        shown = page.evaluate(
+            "player.stage.drawnFrame.words.map(({word: {position, token}, alpha}) => [position, token, alpha])"
+        )
         state = state_after(trace, count)
         expected = {at: token for at, token in enumerate(state.tokens) if token is not None and at < end}
         assert len(shown) == len(expected)
@@ -326,7 +330,7 @@ def test_masks_give_way_under_the_bar_and_drafts_that_nobody_verifies_are_not_sa
     opened(page, recorded("tally-ordinary"), trace)
     caption = page.locator(".ds-say strong")
     expect(caption).to_have_text(re.compile(r"^\d\.\d times as fast: 15 passes instead of 89\.$"))
-    masks = """(({ drawn: { masks }, script: { slots } }) =>
+    masks = """(({ drawnFrame: { masks }, script: { slots } }) =>
       masks.filter(({ alpha }) => alpha > 0.95 * Math.max(...masks.map((mask) => mask.alpha)))
         .map(({ slot }) => slots.indexOf(slot)))(player.stage)"""
     swept = "player.stage.script.passes[0].sweep"
@@ -360,13 +364,15 @@ def test_a_greedy_check_shows_the_likeliest_token_and_no_coin(page: Page, wide: 
     columns = [(text, p, q) for text, p, q, _ in drawing["verdict"]["columns"] if text != "others"]
     assert len(columns) >= 2 and set(columns) <= set(likely)
     assert [text for text, kind, *_ in drawing["words"] if kind == "rejected"] == [draft]
-    assert drawing["verdict"]["apart"] == 0
+    assert drawing["verdict"]["separated"] == 0
     expect(page.locator(".ds-draw-slider")).to_be_hidden()
     stage, caption = (page.locator(part).bounding_box() for part in (".ds-stage", ".ds-caption"))
     assert stage["x"] <= caption["x"] and caption["x"] + caption["width"] <= stage["x"] + stage["width"]
-    left, right = page.evaluate("[player.stage.drawn.place.left, player.stage.drawn.place.right].map(Math.round)")
+    left, right = page.evaluate(
+        "[player.stage.drawnFrame.layout.left, player.stage.drawnFrame.layout.right].map(Math.round)"
+    )
     is_clear = caption["x"] - stage["x"] + caption["width"] <= left or caption["x"] - stage["x"] >= right
-    base, unit = page.evaluate("[player.stage.drawn.place.base, player.stage.drawn.place.unit]")
+    base, unit = page.evaluate("[player.stage.drawnFrame.layout.base, player.stage.drawnFrame.layout.unit]")
     upper, lower = caption["y"] - stage["y"], caption["y"] + caption["height"] - stage["y"]
     assert is_clear or upper >= base or lower <= base - unit + 2
     assert at(page, number, "hold")["caption"][0] == f"“{drawn}” replaces it."
@@ -389,8 +395,8 @@ def test_a_patch_is_judged_with_the_numbers_of_the_trace_and_redrawn_where_it_st
     assert drawn["caption"][0] == "The draw fell above p: rejected."
     text, p, q, _ = drawn["verdict"]["columns"][0]
     assert (text, p, q) == (f"#{step.draft[entry]}", *(pytest.approx(x[entry], abs=1e-3) for x in (step.p, step.q)))
-    assert drawn["verdict"]["coin"] == pytest.approx(step.coin[entry])
-    assert page.evaluate("player.stage.drawn.place.unit") > (100 if wide else 60)
+    assert drawn["verdict"]["uniform"] == pytest.approx(step.coin[entry])
+    assert page.evaluate("player.stage.drawnFrame.layout.unit") > (100 if wide else 60)
     expect(page.locator(".ds-draw-slider")).to_be_visible()
     caption, stage = (page.locator(part).bounding_box() for part in (".ds-caption", ".ds-stage"))
     assert caption["y"] + caption["height"] <= stage["y"] + stage["height"]
@@ -404,8 +410,8 @@ def test_a_patch_is_judged_with_the_numbers_of_the_trace_and_redrawn_where_it_st
 def test_a_word_drawn_anew_begins_where_the_rejected_one_did(page: Page) -> None:
     opened(page, read(ORDINARY), read(SPECULATIVE))
     word_positions = page.evaluate(
-        """player.stage.script.passes.filter(({ verdict }) => verdict).map(({ verdict: { word, drawn } }) =>
-          [word, drawn].map(({ x, line }) => [x, line]))"""
+        """player.stage.script.passes.filter(({ verdict }) => verdict).map(({ verdict: { word, replacement } }) =>
+          [word, replacement].map(({ x, line }) => [x, line]))"""
     )
     assert [old == new for old, new in word_positions] == [True, False]  # the comma needs no space, the word did
 
@@ -420,7 +426,7 @@ def test_a_clip_plays_as_far_as_it_is_decided(page: Page) -> None:
         go(page, now + 1)
         go(page, now)
         assert page.evaluate(CANVAS) == first
-        frames.add(page.evaluate("Math.floor(player.stage.elapsed(player.stage.drawn.done) / 200)"))
+        frames.add(page.evaluate("Math.floor(player.stage.elapsed(player.stage.drawnFrame.done) / 200)"))
         decided = page.evaluate("player.lanes[1].clip.decidedIn(player.lanes[1].scene)")
         state = state_after(trace, min(int(now), len(trace.steps)))
         num_decided = next((n for n in range(7) if not all(state.final[144 * n : 144 * (n + 1)])), 7)
@@ -442,7 +448,7 @@ def test_the_card_of_a_picture_covers_no_picture(page: Page, names: tuple[str, s
     assert card["x"] + card["width"] <= stage["x"] + stage["width"]
     card_box, other, top, right = page.evaluate(
         """(({ size, other: { picture: { width, height } } }) =>
-          [size.own, { width, height }, size.top, size.right])(player.stage)"""
+          [size.pictureBox, { width, height }, size.top, size.right])(player.stage)"""
     )
     left, upper = card["x"] - stage["x"], card["y"] - stage["y"]
     assert left >= card_box["width"] or upper >= top + card_box["height"] + 24
@@ -478,7 +484,7 @@ def test_branches_of_a_draft_graph_light_up_and_the_best_one_goes_into_the_text(
             """(({ branches: { lit, judged, joined }, words }) => ({
               lit, judged, joined,
               solid: words.filter(({ alpha }) => alpha === 1).map(({ word }) => word.position),
-            }))(player.stage.drawn)"""
+            }))(player.stage.drawnFrame)"""
         )
 
     nodes = page.evaluate(f"player.stage.script.passes[{number - 1}].branches.nodes")
@@ -501,7 +507,7 @@ def test_branches_of_a_draft_graph_light_up_and_the_best_one_goes_into_the_text(
     expect(page.locator(".ds-caption")).to_have_text("The deepest one accepted goes into the text.")
     go(page, number)
     assert accepted <= set(
-        page.evaluate("player.stage.drawn.words.filter(({alpha}) => alpha === 1).map(({word}) => word.position)")
+        page.evaluate("player.stage.drawnFrame.words.filter(({alpha}) => alpha === 1).map(({word}) => word.position)")
     )
 
 
@@ -516,9 +522,9 @@ def test_the_next_rejection_is_a_click_away_and_stands_at_its_coin(page: Page, n
         settle(page)
         assert number - 1 < page.evaluate(PLACE) < number
         drawn = page.evaluate(DRAWN)
-        assert drawn["caption"][0] == "The draw fell above p: rejected." and drawn["verdict"]["apart"] == 0
+        assert drawn["caption"][0] == "The draw fell above p: rejected." and drawn["verdict"]["separated"] == 0
         coins = [step.coin[entry] for n, entry, step in rejections(traces[1]) if n == number and step.coin]
-        assert drawn["verdict"]["coin"] == pytest.approx(coins[0])
+        assert drawn["verdict"]["uniform"] == pytest.approx(coins[0])
     go(page, 0)
     page.evaluate("player.stage.script.passes.forEach((pass) => (pass.verdict = null))")
     page.keyboard.press("r")
@@ -535,9 +541,9 @@ def test_a_rejected_word_or_patch_is_pressed_for_its_numbers(page: Page, names: 
     step = traces[1].steps[number - 1]
     at(page, number, "fall", -5)
     x, y = page.evaluate(
-        """(({ drawn: { verdict: { verdict: { word } }, top }, canvas, y }) => {
+        """(({ drawnFrame: { verdict: { verdict: { word } }, top }, canvas }) => {
           const box = canvas.getBoundingClientRect();
-          return [box.x + word.x + 4, box.y + player.stage.y(word.line, top) + 4];
+          return [box.x + word.x + 4, box.y + player.stage.lineTop(word.line, top) + 4];
         })(player.stage)"""
     )
     page.mouse.click(x, y)
@@ -584,7 +590,7 @@ def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wi
     drawn = at(page, shown[0], "judge", 300)
     assert drawn["caption"][0] == "Draft rejected." and "min(1, w) = " in drawn["caption"][1]
     assert page.evaluate(CANVAS) != bare
-    bells = page.evaluate("player.stage.drawn.verdict.verdict.bells")
+    bells = page.evaluate("player.stage.drawnFrame.verdict.verdict.bells")
     names = ("last_std", "last_std_draft", "last_mean_distance", "last_place", "last_place_token")
     assert list(bells.values()) == [pytest.approx(step.numbers[name][entry]) for name in names]
     note = at(page, shown[0], "hold")["caption"][1]
@@ -602,12 +608,12 @@ def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wi
 def test_the_terms_of_log_w_are_drawn_below_bells_if_there_are_any(page: Page, kind: str, sentence: str) -> None:
     shown, entry, step = judged(page, "continuous-field" if kind == "field" else "continuous-patch", f"cspd-{kind}")
     at(page, shown[0], "judge", 300)
-    terms = page.evaluate("player.stage.drawn.verdict.verdict.terms")
+    terms = page.evaluate("player.stage.drawnFrame.verdict.verdict.terms")
     assert step.paths and (pair := step.paths[entry]) and (*pair.log_ratio,) == (*terms,)
     highest = max(accumulate(terms[:-1], initial=0.0)) if "path_log_ratio_highest" in step.numbers else 0.0
     assert sum(terms) - highest == pytest.approx(step.numbers["log_ratio"][entry], abs=1e-4)
     drawn = page.evaluate(CANVAS)
-    assert drawn != page.evaluate(f"player.stage.drawn.verdict.verdict.terms = [0], player.stage.draw(), {CANVAS}")
+    assert drawn != page.evaluate(f"player.stage.drawnFrame.verdict.verdict.terms = [0], player.stage.draw(), {CANVAS}")
     page.evaluate("player.set(player.extent())")
     expect(page.locator(".ds-say")).to_contain_text(re.compile(sentence))
 

@@ -19,7 +19,7 @@ from draftscope.traces.stats import summarise
 
 def counts(page: Page) -> list[str]:
     """The progress of each run in the words of the stage."""
-    return page.evaluate("player.stage.drawn.counts")
+    return page.evaluate("player.stage.drawnFrame.counts")
 
 
 def passes(trace: Trace, mode: str) -> list[int]:
@@ -78,7 +78,7 @@ def test_padding_behind_the_end_is_neither_counted_nor_shown(page: Page) -> None
     stage(page, padded, padded)
     assert counts(page) == ["✓ 3 tokens in 1 pass"] * 2
     expect(page.locator(".ds-outcome").last).to_contain_text("3 / 3")
-    assert page.evaluate("player.stage.drawn.words.map(({ word }) => word.text)") == ["a", "b"]
+    assert page.evaluate("player.stage.drawnFrame.words.map(({ word }) => word.text)") == ["a", "b"]
     page.evaluate("trace => player.load([trace])", plain(padded))
     settle(page)
     expect(page.locator(".ds-caption")).to_contain_text("One pass reveals 2 words.")
@@ -125,7 +125,7 @@ def test_a_text_longer_than_its_room_shows_what_is_written(page: Page) -> None:
         page.evaluate("count => player.set(count)", count)
         settle(page)
         line, top, lines, shown = page.evaluate(
-            """(({ drawn: { words, top }, size }) =>
+            """(({ drawnFrame: { words, top }, size }) =>
               [words.at(-1).word.line, top, size.lines, words.length])(player.stage)"""
         )
         assert shown == count and top <= line < top + lines
