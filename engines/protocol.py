@@ -252,6 +252,10 @@ class Model(Renderer, Protocol):
     def make_task(self, prompt: str, config: Any) -> Task:
         """Return the decoding task of a prompt.
 
+        Args:
+            prompt: Text of the user; empty for a model that reads none.
+            config: Config of the method, for the settings that decide on the task, such as `length` and `guidance`.
+
         Raises:
             ValueError: If the model cannot read the prompt or lacks a setting; the message has the remedy.
         """

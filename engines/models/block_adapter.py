@@ -134,7 +134,14 @@ def distances(
 ) -> Int[Tensor, "n T"]:
     """Return how far every token is from the last real token before it that it attends to.
 
-    Cached tokens are real, and in the slots of their positions.
+    Args:
+        mask: Additive attention mask; 0 where a token attends to a key. The last T of S keys are those of the pass.
+        positions: Positions of the tokens in their text.
+        is_mask: Whether a token is a placeholder, which is not a real token.
+
+    Returns:
+        Number of positions, at least 1. Cached tokens are real, and in the slots of their positions; a token without
+        a real one before it is `positions + 1` away.
     """
     cached = torch.arange(mask.shape[-1] - positions.shape[1], device=mask.device).expand(len(positions), -1)
     keys = torch.cat([cached, positions], 1)[:, None]

@@ -200,7 +200,12 @@ def register_folder(named: str) -> str:
 
 
 def default_model(family: Family, *, shifted: bool = False) -> str:
-    """The first model of a family, the studio one, or the first whose outputs are shifted by one token."""
+    """Return the first model of a family in the order of the catalog: a studio model, where the family has one.
+
+    Args:
+        family: Family of the method.
+        shifted: Whether its outputs must be shifted by one token, as those of autoregressive models are.
+    """
     return next(info.id for info in MODELS.values() if family in info.families and (info.shifted or not shifted))
 
 
@@ -265,7 +270,15 @@ def default_sampling(model: Any) -> dict[str, object]:
 
 
 def drafter_of(model_id: str, drafter: str = "small") -> str:
-    """The model that drafts where the setting `drafter` is small or mixture; raises ModelError without one."""
+    """Return the id of the model that drafts for another.
+
+    Args:
+        model_id: Target; may be one that the catalog does not have.
+        drafter: The method's setting of that name, "small" or "mixture".
+
+    Raises:
+        ModelError: If no model of the catalog drafts for it in this way.
+    """
     info = MODELS.get(model_id)
     name = "" if info is None else info.mixture if drafter == "mixture" else info.default_drafter
     if name:
@@ -306,7 +319,11 @@ def eagle_of(model: Model) -> Model:
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:
-    """Return a model by id, loaded once per device and shared; `devices.resolve_devices` chooses the device.
+    """Return a model by id, loaded once per device and shared.
+
+    Args:
+        model_id: Id in `MODELS`; `open_model` takes folders and names of the hub, too.
+        device: Devices as `devices.resolve_devices` reads them; by default it chooses.
 
     Raises:
         ConfigError: If the device name is invalid.
@@ -333,7 +350,20 @@ def load_model(model_id: str, device: str | None = None) -> Model:
 def open_model(
     name: str, device: str | None = None, dtype: str | None = None, room: MemoryBudget | None = None
 ) -> Model:
-    """A model by id, or a checkpoint by its folder or OWNER/NAME, for people at their own machine; see `load_model`."""
+    """Return a model by id, or a checkpoint by its folder or its name on the hub.
+
+    Only requests that are `local` come here, as the name may be any path of the machine.
+
+    Args:
+        name: Id, folder, GGUF file, or OWNER/NAME of a checkpoint in the cache.
+        device: Devices as `devices.resolve_devices` reads them; by default it chooses.
+        dtype: Key of `DTYPES`; by default float32 on a CPU and bfloat16 elsewhere. Bundled models are float32 only.
+        room: Size of the output that must fit into the memory with the weights.
+
+    Raises:
+        ConfigError: If the device name is invalid, or a data type is given for a bundled model.
+        ModelError: If it is unknown or not downloaded, of an unsupported family, or does not fit.
+    """
     fetched = name in MODELS and MODELS[name].fetched and is_fetched(name)
     is_path = Path(name).is_dir() or name.lower().endswith(GGUF)
     if is_bundled(name) or name in _OWN or not (fetched or "/" in name or is_path):

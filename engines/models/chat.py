@@ -52,7 +52,18 @@ class ChatOptions:
     def parse(
         cls, chat: object = None, messages: object = None, system: object = None, template: object = None
     ) -> "ChatOptions":
-        """Parse the chat options of a request; raises ValueError for an invalid one."""
+        """Parse the chat options of a request.
+
+        Args:
+            chat: True for the chat template, ChatML if the model has none; False for the prompt as it is; None for the
+                chat template if the model has one.
+            messages: Turns of a conversation, in place of a prompt.
+            system: System message before the first turn.
+            template: Variables of the chat template, such as {"enable_thinking": False}.
+
+        Raises:
+            ValueError: If an option has the wrong type, or cannot be combined with `chat=False`.
+        """
         if chat is not None and not isinstance(chat, bool):
             raise ValueError(f"chat: {format_value(chat)} is not allowed; use True or False, or leave it out.")
         if system is not None and not (isinstance(system, str) and system.strip()):
@@ -80,7 +91,17 @@ class ChatOptions:
         return text_of_turn(self.messages[-1]) if self.messages else ""
 
     def render(self, tokenizer: Any, prompt: str, name: str) -> RenderedPrompt:
-        """The prompt as the model `name` reads it."""
+        """Return a prompt as a model reads it.
+
+        Args:
+            tokenizer: Tokenizer of transformers, whose chat template and special tokens are used.
+            prompt: Text of the user, without effect if the options have messages.
+            name: Model that errors name.
+
+        Raises:
+            ValueError: If the prompt is empty or holds a special token, or an option needs a chat template and there is
+                none.
+        """
         begun: tuple[Turn, ...] = ({"role": "system", "content": self.system},) if self.system else ()
         turns = [*begun, *(self.messages or ({"role": "user", "content": prompt},))]
         if not self.messages:
@@ -170,26 +191,51 @@ def text_of_turn(turn: Turn) -> str:
 
 
 def check_not_empty(prompt: str, remedy: str) -> None:
-    """Raise ValueError for a prompt without a word, saying what to do."""
+    """Raise ValueError for a prompt without a word.
+
+    Args:
+        prompt: Text of the user.
+        remedy: End of the error message, such as "ask a question".
+    """
     if not prompt.strip():
         raise ValueError(f"prompt: is empty; {remedy}.")
 
 
 def check_no_special_tokens(prompt: str, special: Iterable[str], name: str) -> None:
-    """Raise ValueError for a prompt that holds one of the special tokens of the model `name`."""
+    """Raise ValueError for a prompt that holds a special token.
+
+    Args:
+        prompt: Text of the user.
+        special: Special tokens, as they are written in a text.
+        name: Model that the error names.
+    """
     for token in special:
         if token in prompt:
             raise ValueError(f"prompt: holds {token!r}, which {name} keeps for itself; leave it out.")
 
 
 def check_guidance(guided: bool, name: str, needed: str = "prompt") -> None:
-    """Raise ValueError if guidance is requested from the model `name`, which cannot run without its prompt."""
+    """Raise ValueError if guidance is requested from a model that cannot run without its prompt.
+
+    Args:
+        guided: Whether the request has a guidance scale other than 1.
+        name: Model that the error names.
+        needed: What the model cannot run without.
+    """
     if guided:
         raise ValueError(f"guidance: {name} cannot run without its {needed}, as guidance does; use 1.")
 
 
 def check_length(count: int, length: int, longest: int, name: str, field: str = "prompt") -> None:
-    """Raise ValueError where a prompt of `count` tokens, called `field`, and `length` more do not fit `longest`."""
+    """Raise ValueError where prompt and output together are too long for a model.
+
+    Args:
+        count: Tokens of the prompt.
+        length: Tokens of the output.
+        longest: Tokens that the model has positions for.
+        name: Model that the error names.
+        field: Field of the request that the prompt comes from.
+    """
     room = longest - length
     if room < 1:
         raise ValueError(

@@ -79,14 +79,31 @@ class CheckpointDir:
         return replace(self, folder=self.folder / name, name=f"{self.name}/{name}")
 
     def section(self, settings: Mapping[str, Any], name: str) -> dict[str, Any]:
-        """An object inside config.json, without what is null."""
+        """Return an object inside config.json, without its fields that are null.
+
+        Args:
+            settings: Content of config.json, or an object inside it.
+            name: Field of the object.
+
+        Raises:
+            ModelError: If the field is missing or is not an object.
+        """
         value = settings.get(name)
         if not isinstance(value, dict):
             raise self.unsupported(f"config.json has {format_value(value)} for {name!r}; it is an object")
         return {key: inner for key, inner in value.items() if inner is not None}
 
     def check_fixed(self, settings: Mapping[str, Any], fixed: Mapping[str, object], title: str) -> None:
-        """Check that fields, where they are given, have the one value that is supported."""
+        """Check fields of which only one value is supported; missing fields pass.
+
+        Args:
+            settings: Content of config.json.
+            fixed: Field -> supported value.
+            title: Family of models that the error names.
+
+        Raises:
+            ModelError: For the first field with another value.
+        """
         for name, value in fixed.items():
             if settings.get(name, value) != value:
                 raise self.unsupported(
@@ -94,11 +111,28 @@ class CheckpointDir:
                 )
 
     def number(self, settings: Mapping[str, Any], name: str, maximum: int = LARGEST) -> int:
-        """A positive whole number from config.json."""
+        """Return a positive whole number from config.json.
+
+        Args:
+            settings: Content of config.json, or an object inside it.
+            name: Field.
+            maximum: Largest value that is allowed.
+
+        Raises:
+            ModelError: If the field is missing, of another type, or out of range.
+        """
         return int(self._positive(settings, name, int, maximum))
 
     def fraction(self, settings: Mapping[str, Any], name: str) -> float:
-        """A positive number from config.json."""
+        """Return a positive number from config.json.
+
+        Args:
+            settings: Content of config.json, or an object inside it.
+            name: Field.
+
+        Raises:
+            ModelError: If the field is missing, of another type, or not positive.
+        """
         return float(self._positive(settings, name, (int, float), LARGEST))
 
     def _positive(self, settings: Mapping[str, Any], name: str, kinds: Any, maximum: int) -> Any:
@@ -140,7 +174,13 @@ class CheckpointDir:
         return heads
 
     def count(self, ignored: tuple[str, ...] = (), prefix: str = "", tables: tuple[str, ...] = ()) -> int:
-        """Parameters in tensors that begin with `prefix`, without those that begin as `ignored` or end as `tables`."""
+        """Return the number of parameters in some tensors, without reading these.
+
+        Args:
+            ignored: Beginnings of names that are not counted.
+            prefix: Beginning of the names that are counted.
+            tables: Endings of names that are not counted, such as tables that are computed again.
+        """
         return sum(
             math.prod(shape)
             for name, (shape, _) in self.heads().items()

@@ -76,7 +76,15 @@ class DiffusionLM(Networked):
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def read(self, prompt: str, length: int) -> tuple[int, ...]:
-        """The ids of a prompt in the form that was taught; ValueError for none, special tokens, or too many."""
+        """Return the ids of a prompt in the form that the model was trained on.
+
+        Args:
+            prompt: Text of the user.
+            length: Tokens of the output, which must fit after the prompt.
+
+        Raises:
+            ValueError: If the prompt is empty, holds a special token, or is too long.
+        """
         check_not_empty(prompt, "ask a question")
         check_no_special_tokens(prompt, filter(None, self._special.values()), self.card.id)
         before, suffix = self.kind.prompt_form

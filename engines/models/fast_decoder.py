@@ -77,10 +77,16 @@ class FastDecoder(nn.Module):
         additions: Sequence[Addition] = (),
         **_: object,
     ) -> States:
-        """Run the decoder, as `LlamaModel.forward` with `causal_mask`.
+        """Run the decoder, as `LlamaModel.forward` does.
 
-        Positions are required; `taps` are layer indices from 0, rising; `additions` are those of an adapter, one for
-        each layer, or none.
+        Args:
+            input_ids: Tokens; embeddings replace them.
+            inputs_embeds: Embedded tokens.
+            position_ids: Position of each token; required.
+            attention_mask: Additive mask as `causal_mask` returns it; None if attention is causal.
+            past_key_values: KV cache, which the pass extends; without one nothing is stored.
+            taps: Layers whose outputs are returned, too: indices from 0, rising.
+            additions: What an adapter adds, one for each layer, or none.
         """
         x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         assert x is not None
@@ -146,9 +152,13 @@ class LeanCausalLM(nn.Module):
         taps: Sequence[int] = (),
         **_: object,
     ) -> States:
-        """Return the logits of the last `logits_to_keep` tokens, or of all, after the cached ones.
+        """Return the logits of tokens after the cached ones.
 
-        `taps` as in `FastDecoder.forward`.
+        Args:
+            input_ids: Tokens of one sequence.
+            past_key_values: KV cache, which the pass extends.
+            logits_to_keep: Last tokens whose logits are computed; 0 for all.
+            taps: Layers whose outputs are returned, too: indices from 0, rising.
         """
         start, count = past_key_values.get_seq_length(), input_ids.shape[1]
         positions = torch.arange(start, start + count, device=input_ids.device)
@@ -163,7 +173,15 @@ class LeanCausalLM(nn.Module):
 
 
 def causal_mask(start: int, positions: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"] | None:
-    """Return the attention mask of consecutive tokens over `start` cached ones and themselves; None if it is causal."""
+    """Return the additive attention mask of consecutive tokens; None if it is the causal one or hides nothing.
+
+    Args:
+        start: Cached tokens before them.
+        positions: Their positions, start .. start + T - 1.
+
+    Returns:
+        0 where a token attends to a cached or an earlier one or itself, else the lowest float32.
+    """
     if not start or len(positions) == 1:
         return None
     hidden = torch.arange(start + len(positions), device=positions.device) > positions[:, None]
@@ -322,7 +340,13 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) 
 
 
 def laid_out(layer: Any, config: Any, linear: type[Linear]) -> LeanLayer:
-    """A layer of a decoder that `fits`, in its lean form."""
+    """Return a layer of a decoder in its lean form, with the scales of its norms multiplied into its weights.
+
+    Args:
+        layer: Layer of a decoder of transformers that `fits`.
+        config: Its config.
+        linear: Class that holds a product's weights.
+    """
     attention, feed_forward = layer.self_attn, layer.mlp
     epsilon, width, head_dim = config.rms_norm_eps, config.hidden_size, attention.head_dim
     root, before, post_norm = width**0.5, layer.input_layernorm.weight, layer.post_attention_layernorm.weight
@@ -352,16 +376,34 @@ def laid_out(layer: Any, config: Any, linear: type[Linear]) -> LeanLayer:
 
 
 def normed(x: Tensor, min_length: Tensor) -> Tensor:
-    """Return x over its length, the root of its mean square up to a factor that is part of the next weights."""
+    """Return vectors over their length.
+
+    This is RMSNorm up to the factor sqrt(width), which is part of the weights after it.
+
+    Args:
+        x: Vectors along the last dimension.
+        min_length: Result of `least_of`, which limits the factor for short ones.
+    """
     return x / torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), min_length)
 
 
 def least_of(width: int, epsilon: float, like: Tensor) -> Tensor:
-    """Return the minimum length of `width` numbers, for a mean square to which `epsilon` is added."""
+    """Return sqrt(width * epsilon): the minimum length that `normed` divides by.
+
+    Args:
+        width: Numbers in a vector.
+        epsilon: What RMSNorm adds to the mean square.
+        like: Tensor whose number format and device the result has.
+    """
     return torch.tensor((width * epsilon) ** 0.5, dtype=like.dtype, device=like.device)
 
 
 def paired(weight: Tensor, head_dim: int) -> Tensor:
-    """Rows of every head in the order 0, D/2, 1, D/2 + 1, ...: what a rotation turns together lies side by side."""
+    """Return the rows of every head in the order 0, D/2, 1, D/2 + 1, ..., so that a rotation turns neighbours.
+
+    Args:
+        weight: Weights of a projection to heads, one row an output, or its biases.
+        head_dim: Rows of a head, D, an even number.
+    """
     halves: Tensor = weight.detach().unflatten(0, (-1, 2, head_dim // 2))
     return halves.transpose(1, 2).flatten(0, 2)

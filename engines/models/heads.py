@@ -83,7 +83,16 @@ class DiffusionHead(nn.Module):
     def forward(
         self, x: Float[Tensor, "M D"], timestep: Float[Tensor, " M"], condition: Float[Tensor, "M H"]
     ) -> tuple[Float[Tensor, "M D"], Float[Tensor, "M D"]]:
-        """Return eps and v for noisy tokens."""
+        """Return noise and variance output of noisy tokens.
+
+        Args:
+            x: Noisy tokens.
+            timestep: Timestep of each, 0 to 999.
+            condition: Condition of each.
+
+        Returns:
+            Estimated noise eps, and v, which sets the variance of the step.
+        """
         embedded = self.time_embed(timestep) + self.cond_embed(condition)
         modulation = F.linear(F.silu(embedded), *self.modulation())
         return self.step(x, modulation.split(self.width, -1), self.layers())
@@ -103,7 +112,14 @@ class DiffusionHead(nn.Module):
     def step(
         self, x: Float[Tensor, "... D"], modulations: Sequence[Float[Tensor, "... C"]], layers: Layers
     ) -> tuple[Tensor, Tensor]:
-        """Both outputs for noisy tokens, before they are read; see `modulation` and `layers`."""
+        """Return both outputs for noisy tokens, before `read`.
+
+        Args:
+            x: Noisy tokens, of any shape before the last dimension.
+            modulations: Shift, scale and gate of every layer, then shift and scale of the output, each of the head's
+                width C.
+            layers: Result of `layers`.
+        """
         hidden = self.input_proj(x.to(self.input_proj.weight.dtype))
         for k, (norm, first, second) in enumerate(layers):
             normed = torch.layer_norm(hidden, (self.width,), *norm, _EPSILON)
@@ -132,7 +148,14 @@ class DiffusionHead(nn.Module):
         return conditioned
 
     def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int | None) -> tuple[Tensor, Tensor]:
-        """Both outputs at step i of a schedule as eps and v; without i at all steps, the first first [n, M, D]."""
+        """Return both outputs of `step` as eps and v.
+
+        Args:
+            eps: First output; without `i` of shape [n, M, D], a row for each step of the schedule.
+            v: Second output, of the same shape.
+            schedule: Schedule of the denoising steps.
+            i: Index of the step in the schedule; None for all of them.
+        """
         return eps, v
 
 
@@ -165,7 +188,12 @@ class ConditionedHead:
         return self._head.read(*self._head.step(x, self._steps[row], self._layers), schedule, i)
 
     def predict_all_steps(self, before: Float[Tensor, "n M D"], schedule: Schedule) -> tuple[Tensor, Tensor]:
-        """Predict along whole paths."""
+        """Return eps and v for whole paths, of all steps at once.
+
+        Args:
+            before: Noisy token before each of the n steps.
+            schedule: Schedule of n steps.
+        """
         head, width = self._head, self._head.width
         steps = [
             head.step(chunk, self._modulations(part).split(width, -1), self._layers)

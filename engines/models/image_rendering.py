@@ -31,7 +31,12 @@ class ImageLimits:
 
 
 def as_uri(picture: Image.Image, kind: str) -> str:
-    """A picture as a data URI; WEBP is lossy and small, PNG exact."""
+    """Return a picture as a data URI.
+
+    Args:
+        picture: Picture of any mode that the format stores.
+        kind: WEBP, which is lossy and small, or PNG, which is exact.
+    """
     buffer = io.BytesIO()
     picture.save(buffer, kind, **({"quality": 90} if kind == "WEBP" else {"optimize": True}))
     return f"data:image/{kind.lower()};base64,{base64.b64encode(buffer.getvalue()).decode()}"
@@ -42,7 +47,13 @@ def frames(
     draw: Callable[[Sequence[Sequence[Any]]], Sequence[Image.Image]],
     limits: ImageLimits,
 ) -> tuple[Frame, ...]:
-    """Pictures of the canvas at steps that are spread evenly over a run."""
+    """Return pictures of the canvas at steps that are spread evenly over a run.
+
+    Args:
+        canvases: Number of the step -> tokens of the canvas after it.
+        draw: Draws canvases, `limits.together` of them at once.
+        limits: How many pictures there are, their size and their format.
+    """
     steps = sorted(canvases)
     if limits.max_patches is not None and len(steps) > limits.max_patches:
         steps = [steps[round(i)] for i in np.linspace(0, len(steps) - 1, limits.max_patches)]
@@ -52,7 +63,12 @@ def frames(
 
 
 def shrunk(picture: Image.Image, limits: ImageLimits) -> Image.Image:
-    """A picture that is no larger than a trace may hold."""
+    """Return a picture that is no larger than a trace may hold.
+
+    Args:
+        picture: Picture, which is shrunk in place.
+        limits: `longest` is the maximum of its longer side, in pixels.
+    """
     if limits.longest is not None and max(picture.size) > limits.longest:
         picture.thumbnail((limits.longest, limits.longest), Image.Resampling.BOX)
     return picture

@@ -32,10 +32,13 @@ _LOADED: Final[dict[tuple[CheckpointDir, str, torch.dtype], Model]] = {}
 def load(
     path: Path | str, device: str = "cpu", dtype: torch.dtype | None = None, room: MemoryBudget | None = None
 ) -> Model:
-    """Load a checkpoint, once per device, from a folder or GGUF file (a `Path`), or from the cache by its OWNER/NAME.
+    """Load a checkpoint, once per device and number format.
 
-    A language model may have several devices, as in "cuda:0,cuda:1". Weights are float32 on a CPU and bfloat16
-    elsewhere, unless `dtype` is given. They are not read if the memory does not suffice for `room`.
+    Args:
+        path: Folder or GGUF file, as a `Path`; or OWNER/NAME of one in the hub's cache, as a text.
+        device: Device; a language model may have several, as in "cuda:0,cuda:1".
+        dtype: Number format of the weights; by default float32 on a CPU and bfloat16 elsewhere.
+        room: Size of the output; nothing is read if the memory does not suffice for it and the weights.
 
     Raises:
         ModelError: If it is not downloaded, incomplete, of an unsupported family, or too large.

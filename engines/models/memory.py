@@ -53,7 +53,12 @@ class MemoryRequirement:
         return self.parameters * dtype.itemsize + self.exact * torch.float32.itemsize
 
     def cache(self, dtype: torch.dtype, room: MemoryBudget) -> int:
-        """Bytes of the KV cache."""
+        """Return the bytes of the KV cache.
+
+        Args:
+            dtype: Number format of keys and values.
+            room: Number of sequences, and their length for texts.
+        """
         return room.num_sequences * (self.positions or room.length) * self.position * dtype.itemsize
 
     def describe(self, room: MemoryBudget) -> str:
@@ -101,7 +106,15 @@ def free_on(devices: str) -> int | None:
 def check_memory(
     source: CheckpointDir, needs: MemoryRequirement, dtype: torch.dtype, device: str, room: MemoryBudget | None = None
 ) -> None:
-    """Raise ModelError with a remedy unless weights and KV cache fit into the memory, also while loading."""
+    """Raise ModelError with a remedy unless weights and KV cache fit into the memory, also while loading.
+
+    Args:
+        source: Folder of the checkpoint, which the error names.
+        needs: What the model needs.
+        dtype: Number format that its weights are loaded in.
+        device: Device, or several named with commas, whose free memory is added up.
+        room: Size of the output; by default one text of 64 tokens.
+    """
     room = room or MemoryBudget()
     weights, cache, free = needs.weights(dtype), needs.cache(dtype, room), free_on(device)
     takes = f"its weights take {_gb(weights)} in {_name(dtype)} on"
@@ -140,7 +153,14 @@ def _remedies(
 
 
 def check_cache(owner: str, needed: int, devices: str, lanes: int) -> None:
-    """Raise ModelError unless a KV cache of `needed` bytes fits into the free memory of the devices `devices`."""
+    """Raise ModelError unless a KV cache fits into the free memory.
+
+    Args:
+        owner: Model that the error names.
+        needed: Bytes of the cache; small ones are not checked.
+        devices: Device, or several named with commas, whose free memory is added up.
+        lanes: Sequences that the cache is for, as the error reports.
+    """
     free = free_on(devices) if needed >= _SMALL else None
     if free is not None and needed > free:
         many, fewer = ("sequences", "fewer sequences at once, ") if lanes > 1 else ("sequence", "")

@@ -52,7 +52,12 @@ class ModelInfo:
     """Steps that the licence requires before loading; empty if none."""
 
     def opening(self, method: str, config: type[Any]) -> dict[str, Value]:
-        """Those of `opens` that a method has by its Config, and whose value it takes."""
+        """Return the settings that a form opens with: the model's defaults, as far as a method has and allows them.
+
+        Args:
+            method: Name of the method; defaults named METHOD.SETTING are for one method.
+            config: Its Config.
+        """
         choices = {setting.name: setting.choices for setting in settings(config)}
         defaults = {name.removeprefix(f"{method}."): at for name, at in self.form_defaults}
         return {name: at for name, at in defaults.items() if name in choices and at in (choices[name] or (at,))}

@@ -25,7 +25,15 @@ def read_tokenizer(source: CheckpointDir) -> Tokenizer:
 
 
 def read_chat_tokenizer(source: CheckpointDir, kind: Any = None) -> Any:
-    """The tokenizer of a folder with its chat template, by a class of transformers; code of its own is not run."""
+    """Return the tokenizer of a folder with its chat template; code that the folder brings is not run.
+
+    Args:
+        source: Folder of the model.
+        kind: Class of transformers; by default the one that the folder names.
+
+    Raises:
+        ModelError: If its files are missing or damaged.
+    """
     kind = kind or transformers.AutoTokenizer
     has_tokenizer = _has_tokenizer_json(source)
     if has_tokenizer and "auto_map" in source.read_json_if_any(_SETTINGS):
@@ -36,7 +44,12 @@ def read_chat_tokenizer(source: CheckpointDir, kind: Any = None) -> Any:
 
 
 def encode_template(tokenizer: Any, text: str) -> Any:
-    """The ids of what a chat template wrote, which has all special tokens."""
+    """Return the ids of a text that a chat template wrote, to which no special tokens are added.
+
+    Args:
+        tokenizer: Tokenizer of transformers.
+        text: The text, with all its special tokens.
+    """
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
@@ -47,7 +60,12 @@ def special_tokens(tokenizer: Any) -> dict[int, str]:
 
 
 def encode_text(tokenizer: Any, text: str) -> Any:
-    """The ids of a text with the special tokens that a tokenizer puts before it, unless it begins with them already."""
+    """Return the ids of a text with the special tokens that a tokenizer puts before it.
+
+    Args:
+        tokenizer: Tokenizer of transformers.
+        text: The text; where it begins with these tokens already, they are not repeated.
+    """
     ids = tokenizer(text)["input_ids"]
     if not special_tokens(tokenizer):
         return ids
@@ -96,7 +114,16 @@ def named_token(source: CheckpointDir, *fields: str) -> str | None:
 
 
 def token_id(source: CheckpointDir, tokenizer: Tokenizer, token: str) -> int:
-    """The id of a token that a tokenizer must have."""
+    """Return the id of a token that a tokenizer must have.
+
+    Args:
+        source: Folder that the error names.
+        tokenizer: Tokenizer.
+        token: The token as it is written, such as "<|mask|>".
+
+    Raises:
+        ModelError: If it has no such token.
+    """
     number: int | None = tokenizer.token_to_id(token)
     if number is None:
         raise source.unsupported(f"its tokenizer has no {token}")
@@ -104,7 +131,17 @@ def token_id(source: CheckpointDir, tokenizer: Tokenizer, token: str) -> int:
 
 
 def size_of(source: CheckpointDir, tokenizer: Any, rows: int, last: int = 0) -> int:
-    """How many ids a tokenizer has, for which a network has `rows`; `last` is an id that may lie beyond them."""
+    """Return how many ids a tokenizer has.
+
+    Args:
+        source: Folder that the error names.
+        tokenizer: Tokenizer with `get_vocab`.
+        rows: Ids that the network has.
+        last: Id that counts, too, where it is larger than those of the tokenizer.
+
+    Raises:
+        ModelError: If the network has fewer.
+    """
     size: int = max(last, *tokenizer.get_vocab().values()) + 1
     if size > rows:
         raise source.unsupported(f"config.json has {rows} for the size of its vocabulary, its tokenizer {size} tokens")

@@ -33,7 +33,15 @@ def count_parameters(*networks: nn.Module) -> int:
 
 
 def hidden_states(decoder: Any, positions: Tensor, cache: Any, mask: Tensor | None, **inputs: Tensor) -> Tensor:
-    """Last hidden states [B, N, C] of a transformers decoder; `inputs` are input_ids or inputs_embeds [B, N, ...]."""
+    """Return the last hidden states of a decoder, [B, N, C].
+
+    Args:
+        decoder: Decoder of transformers, without its head.
+        positions: Positions of the inputs, [B, N].
+        cache: KV cache, which the pass extends; None for none.
+        mask: Additive attention mask, [B, 1, N, S]; None for the decoder's own, the causal one.
+        inputs: `input_ids` [B, N], or `inputs_embeds` [B, N, C].
+    """
     out = decoder(
         **inputs,
         **{cache_argument(decoder): cache},

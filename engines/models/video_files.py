@@ -37,7 +37,17 @@ _PIXELS: Final = re.compile(r"Video: .*?\b(\d{1,6})x(\d{1,6})\b")
 
 
 def read_clip(data: bytes, frames: int, height: int, width: int) -> UInt8[Tensor, "F H W 3"]:
-    """The middle of the first frames of a clip, resized; raises ConfigError for other files, or unfit ones."""
+    """Return the first frames of a clip, cropped to their middle and resized.
+
+    Args:
+        data: Content of a GIF or MP4 file, of at most `MAX_BYTES`.
+        frames: Number of frames.
+        height: Height in pixels.
+        width: Width in pixels.
+
+    Raises:
+        ConfigError: If it is another file, too large, damaged, or has fewer frames.
+    """
     if len(data) > MAX_BYTES:
         raise ConfigError(f"clip: the file has {len(data):,} bytes; cut it to at most {MAX_BYTES:,}.")
     if data[:6] in (b"GIF87a", b"GIF89a"):

@@ -7,7 +7,12 @@ from draftscope.engines.settings import format_value
 
 
 def check_vocabularies(target: Model, draft: Model) -> None:
-    """Raise ValueError for models of different vocabularies; the message names a token they disagree about."""
+    """Raise ValueError for models of different vocabularies.
+
+    Args:
+        target: Model that verifies drafts.
+        draft: Model that drafts; the message names a token that the two disagree about, if it can.
+    """
     if target.token_space != draft.token_space:
         raise ValueError(
             f"drafter: {draft.card.id} and {target.card.id} have different vocabularies"

@@ -111,6 +111,11 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
 
 
 def card_of(model_id: str, weights: Mapping[str, str] | None = None) -> ModelCard:
-    """Return the card of a bundled model; `weights` are files and their SHA-256."""
+    """Return the card of a bundled model.
+
+    Args:
+        model_id: Id in the catalog; the title stays empty for others.
+        weights: Files that were read -> SHA-256.
+    """
     titles = {info.id: info.title for infos in OURS.values() for info in infos}
     return ModelCard(id=model_id, title=titles.get(model_id, ""), weights=weights or {})

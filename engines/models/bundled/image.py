@@ -83,10 +83,18 @@ class StudioImage(PictureModel):
 
 
 def load_weights(network: nn.Module, name: str, owner: str = "") -> dict[str, str]:
-    """Load shipped weights in float32; `owner` is what errors begin with. The files, path -> SHA-256.
+    """Load shipped weights into a network, in float32.
+
+    Args:
+        network: Network with the parameters of the file.
+        name: Name of the weights in the manifest, such as "image-tokenizer".
+        owner: Model that errors begin with; by default the one that `name` belongs to.
+
+    Returns:
+        The files that were read, path -> SHA-256.
 
     Raises:
-        ModelError: when a file is missing or is not the one in the manifest.
+        ModelError: If a file is missing or is not the one in the manifest.
     """
     script = name.replace("patch-", "patch ") if name.startswith("patch-") else name.replace("-", "_")
     remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
@@ -105,7 +113,15 @@ def load_weights(network: nn.Module, name: str, owner: str = "") -> dict[str, st
 
 @cache
 def load(model_id: str = ID, device: str = "cpu") -> StudioImage:
-    """A studio image model, loaded once per device and shared; raises ModelError as `load_weights` does."""
+    """Return a studio image model, loaded once per device and shared.
+
+    Args:
+        model_id: One of the bundled image models.
+        device: A single device, such as "cpu" or "cuda:0".
+
+    Raises:
+        ModelError: If a file is missing or is not the one in the manifest.
+    """
     file, size = _MODELS[model_id]
     tokenizer, transformer = Tokenizer(), Transformer(size)
     card = card_of(model_id, load_weights(tokenizer, _TOKENIZER) | load_weights(transformer, file, model_id))

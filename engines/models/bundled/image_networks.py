@@ -85,7 +85,13 @@ DRAFTER: Final = TransformerSize(width=256, layers=1)
 
 
 def backbone(vocabulary: int, length: int, size: TransformerSize) -> Qwen3Model:
-    """Transformers' Qwen3Model at this size, without a padding token."""
+    """Return transformers' Qwen3Model of this size, untrained and without a padding token.
+
+    Args:
+        vocabulary: Input ids: codes, and values of the conditions.
+        length: Maximum number of positions.
+        size: Width, layers and heads; every head has keys and values of its own.
+    """
     return Qwen3Model(
         Qwen3Config(
             vocab_size=vocabulary,
@@ -129,7 +135,14 @@ class Transformer(nn.Module):
         cache: Cache | None = None,
         mask: Float[Tensor, "B 1 T S"] | None = None,
     ) -> Float[Tensor, "B T K"]:
-        """Logits of the code after each of `condition_ids` and codes; `mask` is additive, causal without one."""
+        """Return the logits of the code after each input.
+
+        Args:
+            ids: Ids of `condition_ids`, then codes; after a cache, those that are not in it.
+            positions: Positions of the inputs, from 0 for the first condition.
+            cache: KV cache of earlier inputs, which the pass extends.
+            mask: Additive attention mask over cached inputs and these; causal by default.
+        """
         embedded = self.backbone.embed_tokens(ids) + self.position(positions)
         return cast(Tensor, self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)))
 
@@ -137,7 +150,13 @@ class Transformer(nn.Module):
 def condition_ids(
     values: Int[Tensor, "B C"], conditions: tuple[int, ...] = CONDITIONS, codes: int = CODES
 ) -> Int[Tensor, "B C"]:
-    """Input ids of the conditions' values, such as indices of thing and scene; -1 is "not said"."""
+    """Return the input ids of the values of the conditions.
+
+    Args:
+        values: Value of each condition, such as the indices of thing and scene; -1 is "not specified".
+        conditions: Number of values of each condition.
+        codes: Size of the codebook, whose ids come first.
+    """
     counts = torch.tensor(conditions, device=values.device)
     starts = codes + torch.cumsum(counts + 1, 0) - (counts + 1)
     return starts + torch.where(values < 0, counts, values)

@@ -22,7 +22,15 @@ _SIZES: Final = (1, 2, 4, 8, 16, 32)
 
 @cache
 def load(model_id: str, device: str = "cpu") -> DiffusionLM:
-    """A studio language model, loaded once per device; raises ModelError for files that are not the manifest's."""
+    """Return a studio language model, loaded once per device.
+
+    Args:
+        model_id: One of the bundled language models, such as "text-target".
+        device: A single device, such as "cpu" or "cuda:0".
+
+    Raises:
+        ModelError: If a file is missing or is not the one in the manifest.
+    """
     folder, (family, _, kind) = FOLDER / model_id, model_id.partition("-")
     tokens = f"{family}-tokenizer.json"
     source = CheckpointDir(model_id, folder, f"Restore assets/models, or retrain: python -m training.{family} {kind}")

@@ -20,7 +20,12 @@ _RESTORE: Final = "Restore assets/models from the repository: git checkout -- as
 
 
 def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
-    """Return the manifest entry of a model, empty if there is none; errors name `owner`.
+    """Return the manifest entry of a model, empty if there is none.
+
+    Args:
+        folder: Folder of the manifest.
+        name: Key of the entry.
+        owner: Model that errors begin with.
 
     Raises:
         ModelError: If the entry is damaged.
@@ -34,7 +39,17 @@ def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
 
 
 def verify(folder: Path, files: Mapping[str, str], owner: str, remedy: str) -> dict[str, str]:
-    """The files of a model, path -> SHA-256; raises ModelError for the first that the manifest does not list so."""
+    """Check the files of a model, and return them.
+
+    Args:
+        folder: Folder that their paths start from.
+        files: Path -> SHA-256 in the manifest.
+        owner: Model that errors begin with.
+        remedy: Sentence that errors end with.
+
+    Raises:
+        ModelError: For the first file that is missing, unreadable, or not the one in the manifest.
+    """
     for file, digest in files.items():
         try:
             actual = sha256(folder / file)

@@ -123,7 +123,14 @@ class PatchTransformer(PatchNetwork):
         cache: Cache | None = None,
         mask: Float[Tensor, "B 1 T S"] | None = None,
     ) -> Float[Tensor, "B T H"]:
-        """Return the condition of the head for the token after each input; as `image_networks.Transformer.forward`."""
+        """Return the condition of the head for the token after each input.
+
+        Args:
+            inputs: Ids of the conditions, in the first channel, then tokens; after a cache, those that are not in it.
+            positions: Positions of the inputs; those below `PREFIX` are conditions.
+            cache: KV cache of earlier inputs, which the pass extends.
+            mask: Additive attention mask over cached inputs and these; causal by default.
+        """
         condition = positions < PREFIX
         ids = torch.where(condition, inputs[..., 0].round().long(), 0)
         embedded = torch.where(condition[..., None], self.backbone.embed_tokens(ids), self.project(inputs))
@@ -236,7 +243,15 @@ class MaskedPatch(StudioPatch):
 
 @cache
 def load(model_id: str, device: str = "cpu") -> StudioPatch:
-    """A studio patch model, loaded once per device and shared; raises ModelError as `load_weights` does."""
+    """Return a studio patch model, loaded once per device and shared.
+
+    Args:
+        model_id: One of the bundled patch models; "patch-masked" decodes in any order.
+        device: A single device, such as "cpu" or "cuda:0".
+
+    Raises:
+        ModelError: If a file is missing or is not the one in the manifest.
+    """
     size, masked = SIZES[model_id.removeprefix("patch-")], model_id == "patch-masked"
     network = MaskedPatchTransformer(size) if masked else PatchTransformer(size)
     tokenizer = PatchTokenizer()

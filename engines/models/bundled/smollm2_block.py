@@ -32,6 +32,10 @@ _WEIGHTS: Final = "model.safetensors"
 def load(model_id: str, device: str = "cpu") -> BlockLM:
     """Load smollm2 with its adapter, once per device.
 
+    Args:
+        model_id: Name of the adapter's file, without `.safetensors`.
+        device: A single device, such as "cpu" or "cuda:0".
+
     Raises:
         ModelError: If a file is missing or damaged, or the adapter is of another network.
     """

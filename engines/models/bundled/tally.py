@@ -125,7 +125,13 @@ def read(prompt: str) -> Story:
 
 
 def draw(dice: Random, events: int | None = None, held_out: bool = False) -> Story:
-    """Return a random story of 5 to 12 events, or of `events`, from the training or the held-out stories."""
+    """Return a random story.
+
+    Args:
+        dice: Random source; the same state gives the same story.
+        events: Number of events; by default a random one from 5 to 12.
+        held_out: Whether the story is one of those that no model is trained on.
+    """
     while True:
         total = start = dice.randint(FIRST, LAST)
         happened = []

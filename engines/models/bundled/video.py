@@ -58,7 +58,14 @@ class VideoTransformer(nn.Module):
         cache: Cache | None = None,
         mask: Float[Tensor, "B 1 N S"] | None = None,
     ) -> Float[Tensor, "B N K"]:
-        """Logits of the code after each input. See `networks.Transformer.forward`."""
+        """Return the logits of the code after each input.
+
+        Args:
+            ids: Codes in the order of decoding; after a cache, those that are not in it.
+            positions: Positions of the inputs, from 0.
+            cache: KV cache of earlier inputs, which the pass extends.
+            mask: Additive attention mask over cached inputs and these; causal by default.
+        """
         slot = (positions + 1).clamp(max=LENGTH - 1)
         embedding = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
         embedded = self.backbone.embed_tokens(ids) + embedding
@@ -142,7 +149,15 @@ class StudioVideo(ClipModel):
 
 @cache
 def load(model_id: str = ID, device: str = "cpu") -> StudioVideo:
-    """The studio video model, loaded once per device and shared; raises ModelError as `load_weights` does."""
+    """Return the studio video model, loaded once per device and shared.
+
+    Args:
+        model_id: Id that its card has.
+        device: A single device, such as "cpu" or "cuda:0".
+
+    Raises:
+        ModelError: If weights or clips are missing or are not those in the manifest.
+    """
     tokenizer, transformer = Tokenizer(), VideoTransformer()
     weights = load_weights(tokenizer, "image-tokenizer", ID) | load_weights(transformer, "video-ar", ID)
     remedy = "Restore assets/clips from the repository, or make it with: python -m training.video_ar --export-only"

@@ -28,7 +28,14 @@ class BD3LM(Starcoder2ForCausalLM):  # type: ignore[misc]
 
 
 def fold(state: Mapping[str, Tensor], config: Any) -> dict[str, Tensor]:
-    """Return the tensors of a checkpoint as those of `BD3LM`, and any that it has no place for as they are.
+    """Return the tensors of a checkpoint as those of `BD3LM`, with the adaLN of time zero folded into them.
+
+    Args:
+        state: Tensors of the checkpoint by their published names.
+        config: Its config, of which the number of layers is read.
+
+    Returns:
+        Tensors in float32; those that the network has no place for stay as they are.
 
     Raises:
         KeyError: For a tensor that is missing.

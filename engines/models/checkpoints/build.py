@@ -28,7 +28,16 @@ _FILLED: Final = 0.85
 
 
 def native_config(source: CheckpointDir, kind: type[Any], settings: Mapping[str, Any]) -> Any:
-    """A config of transformers."""
+    """Return a config of transformers.
+
+    Args:
+        source: Folder that errors name.
+        kind: Class of the config.
+        settings: Fields of the class, as in config.json.
+
+    Raises:
+        ModelError: If the class refuses a value.
+    """
     try:
         return kind.from_dict(dict(settings))
     except Exception as error:  # of many kinds, also of validators
@@ -40,9 +49,17 @@ def native_network(
 ) -> Any:
     """Build a network of a class of transformers, for inference.
 
-    Tensors have the class's names and become `dtype`; a subclass defined here specifies what it omits and what stays in
-    float32. For several devices, named with commas, transformers spreads the layers, which requires accelerate; the
-    last one may be the disk, where layers stay in temporary files until Python exits.
+    Args:
+        source: Folder that errors name.
+        kind: Class of the network; a subclass defined here specifies what it omits and what stays in float32.
+        config: Its config.
+        state: Tensors by the names that the class has for them.
+        dtype: Number format that they are converted to.
+        device: Device, or several named with commas: then transformers spreads the layers, which requires accelerate.
+            The last one may be the disk, where layers stay in temporary files until Python exits.
+
+    Raises:
+        ModelError: If the network cannot be built, or a tensor is missing, misshapen, or has no place in it.
     """
     network, unused = built_network(source, kind, config, state, dtype, device)
     if unused:
@@ -53,7 +70,22 @@ def native_network(
 def built_network(
     source: CheckpointDir, kind: type[Any], config: Any, state: State, dtype: torch.dtype, device: str = "cpu"
 ) -> tuple[Any, list[str]]:
-    """The network of `native_network`, and the names of the tensors for which it has no place."""
+    """Build a network as `native_network` does, but accept tensors that it has no place for.
+
+    Args:
+        source: Folder that errors name.
+        kind: Class of the network.
+        config: Its config.
+        state: Tensors by the names that the class has for them.
+        dtype: Number format that they are converted to.
+        device: Device, or several named with commas.
+
+    Returns:
+        The network, and the names of the tensors that were not used, sorted.
+
+    Raises:
+        ModelError: If the network cannot be built, or a tensor is missing or misshapen.
+    """
     several = len(parse_devices(device)) > 1
     spread: dict[str, Any] = {"device_map": "auto", "max_memory": _shares(source, device)} if several else {}
     if DISK in parse_devices(device):
@@ -100,7 +132,17 @@ def on_meta(build: Callable[[], Network]) -> Network:
 
 
 def load_state(source: CheckpointDir, network: Network, state: State, dtype: torch.dtype | None = None) -> Network:
-    """A network with its weights, all of them, in `dtype` or, without one, as they are stored."""
+    """Give a network its weights, and return it for inference.
+
+    Args:
+        source: Folder that errors name.
+        network: Network; its own parameters are replaced, not copied to.
+        state: A tensor for every parameter and buffer.
+        dtype: Number format that they are converted to; by default they keep their own.
+
+    Raises:
+        ModelError: If a tensor is missing, misshapen, or has no place in the network.
+    """
     try:
         network.load_state_dict({name: part.to(dtype or part.dtype) for name, part in state.items()}, assign=True)
     except RuntimeError as error:
@@ -109,7 +151,16 @@ def load_state(source: CheckpointDir, network: Network, state: State, dtype: tor
 
 
 def meta_network(source: CheckpointDir, kind: type[Any], config: Any) -> Any:
-    """A network of this config on the meta device: nothing is laid out in memory, and no weights are read."""
+    """Build a network on the meta device: its parameters have shapes and no memory, and no weights are read.
+
+    Args:
+        source: Folder that errors name.
+        kind: Class of the network.
+        config: Its config.
+
+    Raises:
+        ModelError: If the config has too many layers, or the network cannot be built.
+    """
     depth = getattr(config, "num_hidden_layers", 0)
     if depth > _MAX_LAYERS:
         raise source.unsupported(f"config.json has {depth} for 'num_hidden_layers', which is not allowed")
@@ -120,30 +171,60 @@ def meta_network(source: CheckpointDir, kind: type[Any], config: Any) -> Any:
 
 
 def parameters(source: CheckpointDir, kind: type[Any], config: Any) -> int:
-    """How many parameters a network of this config has; see `meta_network`."""
+    """Return how many parameters a network has, by its config.
+
+    Args:
+        source: Folder that errors name.
+        kind: Class of the network.
+        config: Its config.
+
+    Raises:
+        ModelError: If the network cannot be built.
+    """
     return sum(weight.numel() for weight in meta_network(source, kind, config).parameters())
 
 
 def counted(names: Iterable[str], numbered: str) -> int:
-    """How many of a numbered tensor there are, from 0 on; `numbered` has {} for the number."""
+    """Return how many tensors of a numbered series there are, from 0 up to the first gap.
+
+    Args:
+        names: Names of all tensors.
+        numbered: Name of one of the series, with {} for its number.
+    """
     present = set(names)
     return next(number for number in count() if numbered.format(number) not in present)
 
 
 def renamed(name: str, names: Iterable[tuple[str, str]]) -> str:
-    """A tensor's name with parts of it replaced, in this order."""
+    """Return a tensor's name with parts of it replaced.
+
+    Args:
+        name: Published name.
+        names: Pairs of old and new parts, replaced one after the other, everywhere in the name.
+    """
     for old, new in names:
         name = name.replace(old, new)
     return name
 
 
 def part_of(state: State, prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names begin like that, without that beginning."""
+    """Return the tensors of a part of a network, by their names inside it.
+
+    Args:
+        state: Tensors by name.
+        prefix: Beginning of the part's names, which is removed.
+    """
     return {name.removeprefix(prefix): part for name, part in state.items() if name.startswith(prefix)}
 
 
 def card_of(source: CheckpointDir, title: str, *subfolders: CheckpointDir) -> ModelCard:
-    """Return the card of a model with the hashes of all files that were read, those of subfolders included."""
+    """Return the card of a model, with the hashes of all files that were read.
+
+    Args:
+        source: Folder of the model.
+        title: Family of models, which the card's title begins with.
+        subfolders: Folders inside it that were read, too; their names precede those of their files.
+    """
     row = published_as(source.name)
     weights = weight_hashes(source)
     for part in subfolders:

@@ -98,7 +98,10 @@ class CausalText(Networked):
     def drafting_for(self, target: Model, tasks: Sequence[Task]) -> "CausalText":
         """Return the same network as a drafter for another model.
 
-        Its vocabulary may have further tokens, which are not drafted, and lack some, which are drafted by no one.
+        Args:
+            target: Model that verifies the drafts. The drafter may have further tokens, which are not drafted, and lack
+                some, for which it never proposes a draft.
+            tasks: Tasks of the run; their prompts and lengths must fit the drafter.
 
         Raises:
             ValueError: If an id is of two tokens, a token has two ids, or the texts are too long for it; the message
@@ -258,7 +261,7 @@ def is_causal(model_type: str | None) -> bool:
 
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
-    """The model of a folder; see `table`."""
+    """The model of a folder; see `families`."""
     (kind, config), tokenizer = _class_and_config(source), read_chat_tokenizer(source)
     card = card_of(source, type_of(settings) or "")
     network, unused = built_network(source, kind, config, source.tensors(), dtype, device)
@@ -276,7 +279,7 @@ def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype:
 
 
 def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
-    """The memory that the model of a folder needs; see `table`."""
+    """The memory that the model of a folder needs; see `families`."""
     kind, config = _class_and_config(source)
     network = meta_network(source, kind, config)
     position = estimate_cached_numel(network)
@@ -391,6 +394,11 @@ class CausalLMSession(DiscreteSession):
 
 def read_ids(ids: Any, device: torch.device, vocabulary: int) -> tuple[int, ...]:
     """Return a prompt's ids on the host.
+
+    Args:
+        ids: Output of a tokenizer: a list, a tensor of shape [n] or [1, n], or a mapping with `input_ids`.
+        device: Device of the model, on which a tensor must be.
+        vocabulary: Number of ids that the model has.
 
     Raises:
         ValueError: If there are several texts, the tensor is on another device, or an id is out of range.

@@ -51,7 +51,12 @@ class NetworkTraits:
 
 
 def check_network(candidate: object, field: str) -> None:
-    """Raise ValueError unless the object is a causal language model of transformers that is ready for generation."""
+    """Raise ValueError unless an object is a causal language model of transformers that is ready for generation.
+
+    Args:
+        candidate: Any object.
+        field: Name of the argument, which errors begin with.
+    """
     network: Any = candidate
     kind = type(candidate).__name__
     if not (isinstance(candidate, torch.nn.Module) and hasattr(network, "config") and hasattr(network, "device")):
@@ -65,12 +70,14 @@ def check_network(candidate: object, field: str) -> None:
 
 
 def traits_of(network: Any, field: str) -> NetworkTraits:
-    """How a network that `check_network` accepts is fed.
+    """Return how a network is fed, found once by three passes over a few tokens.
 
-    It is found once for a network, by three passes over a few tokens.
+    Args:
+        network: Network that `check_network` accepts; on the meta device no pass is run.
+        field: Name of the argument, which errors begin with.
 
     Raises:
-        ValueError: If its attention is not causal, or it needs more than ids; messages call it `field`.
+        ValueError: If its attention is not causal, or it needs more than ids.
     """
     if network not in _KNOWN:
         plain = _described(network)

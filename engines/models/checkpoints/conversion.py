@@ -77,12 +77,17 @@ class Converted:
 
 
 def convert(request: Request, target: Path, report: Callable[[str], None] = lambda line: None) -> None:
-    """Write a folder, new or empty, that `engines.models.loading` reads; `say` is called with a line a file of weights.
+    """Write a folder that `engines.models.loading` reads.
+
+    Args:
+        request: Kind of the checkpoint, and its files.
+        target: Folder to write: one that does not exist, or an empty one.
+        report: Called with a line for each file of weights.
 
     Raises:
-        ConfigError: for an unknown kind, or one that takes other files.
-        ModelError: for what is missing, misshapen, of another model, or in the way, and for a disk that is full.
-        OSError: for a folder that cannot be made.
+        ConfigError: For an unknown kind, or one that takes other files.
+        ModelError: For what is missing, misshapen, of another model, or in the way, and for a disk that is full.
+        OSError: For a folder that cannot be made.
     """
     if request.kind not in KINDS:
         raise ConfigError(f"KIND: {format_value(request.kind)} is none; use {', '.join(KINDS)}.")
@@ -102,9 +107,17 @@ def convert(request: Request, target: Path, report: Callable[[str], None] = lamb
 
 
 def read_pickle(source: CheckpointDir, inside: Sequence[str] = (), name: str = "") -> dict[str, Tensor]:
-    """The tensors of a pickled state dict by name, which stay on disk until they are used; extra states are left out.
+    """Return the tensors of a pickled state dict by name, without its extra states.
 
-    It lies under the first key of `inside` that is there, in the file that `source` is named after, or `name`.
+    Nothing but tensors is unpickled, and these stay on disk until they are used.
+
+    Args:
+        source: The file's folder; by default the file has its name.
+        inside: Keys under which a state dict may be nested; the first that is present counts, else the whole content.
+        name: File name.
+
+    Raises:
+        ModelError: If the file is missing, damaged, or holds anything else.
     """
     file = source.folder / (name or source.name)
     if not file.is_file():

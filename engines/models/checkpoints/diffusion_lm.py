@@ -264,7 +264,7 @@ _OTHERS_CODE: Final = ("architectures", "attn_implementation", "auto_map", "mode
 
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> DiffusionLM:
-    """The model of a folder; see `table`."""
+    """The model of a folder; see `families`."""
     family, config = _family(source, settings)
     if family.tokenizer and not (source.folder / "tokenizer.json").is_file():
         raise source.unsupported(f"has no tokenizer.json; put that of {family.tokenizer} into {source.folder}")
@@ -289,7 +289,7 @@ def _split(source: CheckpointDir, family: DiffusionFamily, config: Any) -> State
 
 
 def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
-    """The memory that the model of a folder needs; see `table`. A bidirectional one has no KV cache."""
+    """The memory that the model of a folder needs; see `families`. A bidirectional one has no KV cache."""
     family, config = _family(source, settings)
     stored = None if family.split is _split_llada2 else source.format()
     count = parameters(source, family.network, config)

@@ -3,10 +3,14 @@
 Rows are plain data. A module of this package is imported when a checkpoint of its family is loaded. To add a family,
 write a row here and a module with
 
-    load(source, settings, device, dtype)   the model of a folder with this config.json; `dtype` is that of the
-                                            transformer's weights, where the model can be held in more than one
-    needs(source, settings)                 what it takes, before a tensor of it is read
-    convert(request)                        what is written of pickles, where it was published as such; see `conversion`
+    load(source, settings, device, dtype)   return the model of a folder; `dtype` is the number format of the weights
+                                            of its transformer, if the family can be loaded in more than one
+    needs(source, settings)                 return the memory that it needs, before any tensor is read
+    convert(request)                        return what is written of pickles, if it was published as such; see
+                                            `conversion`
+
+`source` is the folder and `settings` the content of its config.json. `device` is one device; families that transformers
+can spread take several, named with commas.
 """
 
 from collections.abc import Mapping

@@ -19,7 +19,11 @@ from draftscope.engines.paths import cache_dir
 
 
 def converted(source: CheckpointDir, file: Path | None = None) -> CheckpointDir:
-    """Return the cached conversion of a GGUF file, by default of the one in a folder.
+    """Return the cached conversion of a GGUF file, which is made on the first call.
+
+    Args:
+        source: Folder of the model, whose name the result keeps.
+        file: The file; by default the only one in the folder.
 
     Raises:
         ModelError: If the file cannot be read, or the folder has several.
@@ -44,9 +48,14 @@ def converted(source: CheckpointDir, file: Path | None = None) -> CheckpointDir:
 def convert(file: Path, target: Path, dtype: torch.dtype = torch.float32) -> None:
     """Write the weights, config.json and the tokenizer of a GGUF file into a new folder.
 
-    In float32, quantised weights keep the numbers of the file.
+    Args:
+        file: GGUF file of a causal language model.
+        target: Folder, which must not exist.
+        dtype: Number format of the weights; in float32, quantised weights keep the numbers of the file.
 
-    Raises ModelError for a file that transformers does not read, and OSError for a folder that cannot be written.
+    Raises:
+        ModelError: For a file that transformers does not read.
+        OSError: For a folder that cannot be written.
     """
     read = gguf_reader(file)
     try:

@@ -60,7 +60,12 @@ class BlockLayer(CacheLayer):
         self._shape, self._current = (sequences, slots), current
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """The cached K and V before those of this pass; of the latter, keep what is finished now."""
+        """Return K and V of the cached tokens, then those of this pass; of the latter, store what is finished now.
+
+        Args:
+            key_states: Keys of this pass, [rows, heads, T, D].
+            value_states: Values of this pass, of the same shape.
+        """
         at = self._current
         if not (at.end or at.stores or isinstance(at.row, slice)):
             return key_states, value_states

@@ -30,7 +30,12 @@ class CacheLayer(DynamicLayer):  # type: ignore[misc]
     filled: int = 0
 
     def swap(self, one: slice, other: slice) -> None:
-        """Exchange the KV cache of some rows and as many others."""
+        """Exchange the KV cache of some rows and of as many others.
+
+        Args:
+            one: Rows.
+            other: Other rows, none of them in `one`.
+        """
         for buffer in (self.keys, self.values) if self.keys is not None else ():
             written = buffer[:, :, : self.filled]
             copy = written[one].clone()
@@ -41,9 +46,18 @@ class CacheLayer(DynamicLayer):  # type: ignore[misc]
 def assign_rows(
     holders: list[int], sequences: Collection[int], layers: Iterable[CacheLayer], rows: int = 1
 ) -> tuple[list[int], slice]:
-    """Let the sequences of a pass have rows that follow each other; returns them in this order, and their rows.
+    """Assign rows of the KV cache that follow each other to the sequences of a pass.
 
-    `holders` are the sequences whose KV cache the rows hold, `rows` each; as few as possible change places.
+    As few sequences as possible move, each with its cache.
+
+    Args:
+        holders: Sequence that each group of rows belongs to; reordered in place.
+        sequences: Sequences of the pass, each a holder.
+        layers: Caches whose rows are exchanged with their holders.
+        rows: Rows of a sequence: 2 with guidance.
+
+    Returns:
+        The sequences in the order of their rows, and the rows of all of them.
     """
     count, present = len(sequences), [holder in sequences for holder in holders]
     first = max(range(len(holders) - count + 1), key=lambda index: sum(present[index : index + count]))
@@ -64,7 +78,12 @@ class SlotLayer(CacheLayer):
         self._slots = slots
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        """Write this pass's K and V and return those that may be seen."""
+        """Store K and V of this pass, and return those that its tokens may attend to.
+
+        Args:
+            key_states: Keys of this pass, [rows, heads, T, D].
+            value_states: Values of this pass, of the same shape.
+        """
         at = self._slots
         if self.keys is None:
             heads, dim = key_states.shape[1], key_states.shape[3]

@@ -86,7 +86,16 @@ class ContinuousSession:
     def paths(
         self, requests: Mapping[int, PathRequest], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
     ) -> Mapping[int, Paths]:
-        """Run the head for all sequences at once, whose tokens lie end to end in one batch; the answers by sequence."""
+        """Run the head once for all sequences that draft, and once for all that follow given paths.
+
+        Args:
+            requests: Request of each sequence.
+            conditions: Conditions of its tokens, as the backbone gives them.
+            sampling: Guidance, temperature and noise of the run.
+
+        Returns:
+            Denoising paths of each sequence.
+        """
         answers: dict[int, Paths] = {}
         for way, do in ((False, self._walk), (True, self._follow)):
             sequences = [sequence for sequence, request in requests.items() if (request.follow is not None) is way]

@@ -99,7 +99,12 @@ class FieldBackbone(DiscreteSession):
 
 
 def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
-    """How much each cell depends on each, [N, N]."""
+    """Return how much the mean of each cell depends on each other cell, [N, N].
+
+    Args:
+        weights: Weight of the cells to the left, above, and above to the left.
+        shape: Rows and columns; N is their product.
+    """
     rows, columns = shape
     depends = torch.zeros(rows * columns, rows * columns, dtype=torch.float64)
     for row in range(rows):
@@ -112,12 +117,23 @@ def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
 
 
 def conditioned_denoiser(condition: Tensor, _: Schedule) -> Denoiser:
-    """`ideal` of some cells."""
+    """Return `ideal` for some cells.
+
+    Args:
+        condition: Means of the cells and, last, their standard deviation, [M, D + 1].
+    """
     return lambda x, schedule, i: ideal(x, condition, schedule, i)
 
 
 def ideal(x: Tensor, condition: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
-    """The head that denoises N(m, s^2) without error: mean noise, and v for the true variance of the step."""
+    """Return what a head without error gives for tokens of N(mean, std^2): the mean noise, and v for the true variance.
+
+    Args:
+        x: Noisy tokens, [M, D].
+        condition: Means of the tokens and, last, their standard deviation, [M, D + 1].
+        schedule: Schedule of the denoising steps.
+        i: Index of the step in the schedule.
+    """
     mean, variance = condition[:, :-1], condition[:, -1:].square()
     now = schedule.coefficients[i]
     noisy = now * variance + 1 - now  # variance of x_t
@@ -127,5 +143,10 @@ def ideal(x: Tensor, condition: Tensor, schedule: Schedule, i: int) -> tuple[Ten
 
 @cache
 def load(model_id: str = ID, device: str = "cpu") -> ToyField:
-    """One of the two fields on a device."""
+    """Return one of the two fields.
+
+    Args:
+        model_id: Id in `MODELS`.
+        device: A single device, such as "cpu" or "cuda:0".
+    """
     return ToyField(model_id, MODELS[model_id], torch.device(device))

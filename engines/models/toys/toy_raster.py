@@ -42,7 +42,13 @@ MODELS: Final = {ID: TARGET, "toy-raster-small": SMALL}
 
 
 def refuse_prompt(name: str, prompt: str, guided: bool) -> None:
-    """Raise ValueError if a toy is given a prompt or guidance."""
+    """Raise ValueError if a toy is given a prompt or guidance.
+
+    Args:
+        name: Model that the error names.
+        prompt: Prompt of the request, which must be empty.
+        guided: Whether the request has a guidance scale other than 1.
+    """
     if prompt:
         raise ValueError(f"prompt: {name} draws without a prompt; leave it empty.")
     if guided:
@@ -110,5 +116,10 @@ class ToySession(DiscreteSession):
 
 @cache
 def load(model_id: str = ID, device: str = "cpu") -> ToyRaster:
-    """One of the two rasters on a device."""
+    """Return one of the two rasters.
+
+    Args:
+        model_id: Id of the raster.
+        device: A single device, such as "cpu" or "cuda:0".
+    """
     return ToyRaster(torch.device(device), model_id)

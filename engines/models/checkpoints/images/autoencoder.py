@@ -37,7 +37,15 @@ _PARTS: Final = {"block": "resnets", "attn": "attentions", "downsample": "downsa
 
 
 def decoder_of(source: CheckpointDir, state: State) -> Any:
-    """The decoder that tensors make up, in float32: a VQModel where there is a codebook, else an AutoencoderKL."""
+    """Return the decoder that tensors make up, in float32: a VQModel where there is a codebook, else an AutoencoderKL.
+
+    Args:
+        source: Folder that errors name.
+        state: Tensors by their names in CompVis's code; those of the encoder are not used.
+
+    Raises:
+        ModelError: If they are not those of such an autoencoder.
+    """
     decoder_state = {name: part for name, part in state.items() if not name.startswith(UNUSED)}
     try:
         network, from_coarse = _network(decoder_state)
@@ -79,9 +87,13 @@ def _network(state: State) -> tuple[Any, bool]:
 
 
 def native_name(name: str, names: Iterable[tuple[str, str]], levels: int) -> str:
-    """Return diffusers' name of a tensor: parts are replaced in order, and the decoder's levels are counted in reverse.
+    """Return diffusers' name of a tensor.
 
-    `levels` is the number of levels of the decoder, or 0 if the file counts them as diffusers does.
+    Args:
+        name: Published name.
+        names: Pairs of a regular expression and what replaces it, applied in this order.
+        levels: Number of levels of the decoder, which are counted in reverse; 0 if the file counts them as diffusers
+            does.
     """
     for published, native in names:
         name = re.sub(published, native, name)
@@ -93,9 +105,15 @@ def native_name(name: str, names: Iterable[tuple[str, str]], levels: int) -> str
 
 
 def read_kl16(source: CheckpointDir, channels: int, state: State | None = None) -> Any:
-    """Return the KL-16 of a checkpoint whose tokens have `channels` channels.
+    """Return the autoencoder KL-16 of a checkpoint.
 
-    From `state`, or from the folder `pixels`.
+    Args:
+        source: Folder of the checkpoint.
+        channels: Channels of a token, which the autoencoder must have, too.
+        state: Tensors; by default those of the folder `pixels` in `source`.
+
+    Raises:
+        ModelError: If the tensors are not those of an autoencoder, or it has other channels.
     """
     folder = source.inside(PIXELS) if state is None else source
     autoencoder = decoder_of(folder, folder.tensors() if state is None else state)

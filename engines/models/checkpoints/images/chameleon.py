@@ -115,7 +115,7 @@ class Chameleon(SharedVocabularyModel):
 
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Chameleon:
-    """The model of a folder; see `table`."""
+    """The model of a folder; see `families`."""
     kind, folder = _kind(source)
     config = _config(source, settings)
     state = source.tensors()

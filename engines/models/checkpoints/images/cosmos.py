@@ -100,7 +100,12 @@ class PlaceRotary(nn.Module):
     def forward(
         self, x: Float[Tensor, "B N W"], position_ids: Int[Tensor, "B N"]
     ) -> tuple[Float[Tensor, "B N D"], Float[Tensor, "B N D"]]:
-        """Cosines and sines of the positions, in the format of `x`."""
+        """Return cosines and sines of the rotations at some positions.
+
+        Args:
+            x: Tensor whose number format the result has.
+            position_ids: Positions in the clip, from 0.
+        """
         return self.cos[position_ids].to(x.dtype), self.sin[position_ids].to(x.dtype)
 
 
@@ -150,7 +155,7 @@ class CosmosVideo(ClipModel):
 
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CosmosVideo:
-    """The model of a converted folder; see `table`. Its tokenizer, a fiftieth of it, is in float32."""
+    """The model of a converted folder; see `families`. Its tokenizer, a fiftieth of it, is in float32."""
     config, once = config_of(source, settings), replace(source, remedy=f"Convert it once with: {CONVERT}")
     if (source.folder / "model.pt").is_file() and not any(source.folder.glob("*.safetensors")):
         raise once.incomplete("model.pt is a pickle, which is never read here")
@@ -197,7 +202,15 @@ def convert(request: Request) -> Converted:
 
 
 def config_of(source: CheckpointDir, settings: Mapping[str, Any]) -> Any:
-    """Return config.json as a Qwen3Config, with the release's additional fields for clips and positions."""
+    """Return config.json as a Qwen3Config, with the release's additional fields for clips and positions.
+
+    Args:
+        source: Folder that errors name.
+        settings: Content of config.json.
+
+    Raises:
+        ModelError: If a field is missing, has a value that is not supported, or does not fit the others.
+    """
     present = {name: value for name, value in settings.items() if value is not None}
     source.check_fixed(present, _FIXED, TITLE)
     sizes = {native: source.number(present, name) for native, name in _SIZES.items()}
@@ -218,7 +231,16 @@ def config_of(source: CheckpointDir, settings: Mapping[str, Any]) -> Any:
 
 
 def shape_of(source: CheckpointDir, config: Any, size: TokenizerSize) -> ClipShape:
-    """The size of clips, in pixels and in codes."""
+    """Return the size of clips, in pixels and in codes.
+
+    Args:
+        source: Folder that errors name.
+        config: Result of `config_of`.
+        size: Sizes of the tokenizer.
+
+    Raises:
+        ModelError: If the tokenizer has another codebook, or its codes do not fill a clip.
+    """
     cell, span, codes = size.cell, size.span, config.vocab_size
     frames, height, width = config.num_video_frames, config.video_height, config.video_width
     if codes != size.codes or codes > 2**16:
@@ -234,11 +256,15 @@ def shape_of(source: CheckpointDir, config: Any, size: TokenizerSize) -> ClipSha
 
 
 def angles_of(config: Any, latent: tuple[int, int, int]) -> Float[Tensor, "T D"]:
-    """Angle of every rotation at every position of a clip of `latent` frames, rows and columns.
+    """Return the angle of every rotation at every position of a clip.
 
     A third of the rotations turns with the row and a third with the column, rounded down; the rest turns with time.
     The second half of a head repeats the angles of the first. The factor by which YaRN sharpens attention is not
     applied, as the release applies it in another version of its positions alone.
+
+    Args:
+        config: Result of `config_of`; its `apply_yarn` slows rotations as the release does.
+        latent: Frames, rows and columns of the clip in codes; T is their product.
     """
     dim = config.head_dim
     space = dim // 6 * 2

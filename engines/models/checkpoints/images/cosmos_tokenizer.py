@@ -122,7 +122,16 @@ class CosmosTokenizer(nn.Module):
 
 
 def size_of(source: CheckpointDir, shapes: Mapping[str, Sequence[int]], levels: Sequence[int]) -> TokenizerSize:
-    """The sizes that tensors have, by their published names."""
+    """Return the sizes of a tokenizer by the shapes of its tensors.
+
+    Args:
+        source: Folder that errors name.
+        shapes: Shape of every tensor by its published name.
+        levels: Number of values of each latent channel.
+
+    Raises:
+        ModelError: If they are not those of such a tokenizer.
+    """
     first = "encoder.down.{}.block.0.conv1.0.conv3d.weight"
     try:
         width, folded = shapes["encoder.conv_in.0.conv3d.weight"][:2]
@@ -149,7 +158,16 @@ def size_of_folder(source: CheckpointDir) -> TokenizerSize:
 
 
 def tokenizer_of(source: CheckpointDir, size: TokenizerSize, state: State) -> CosmosTokenizer:
-    """The tokenizer that tensors make up by their published names, in float32 on the CPU."""
+    """Return the tokenizer that tensors make up, in float32 on the CPU.
+
+    Args:
+        source: Folder that errors name.
+        size: Result of `size_of`.
+        state: Tensors by their published names.
+
+    Raises:
+        ModelError: If a tensor is missing or misshapen.
+    """
     try:
         tokenizer = CosmosTokenizer(size)
     except (ValueError, RuntimeError) as error:

@@ -71,7 +71,7 @@ class Emu3(SharedVocabularyModel):
 
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Emu3:
-    """The model of a folder; see `table`."""
+    """The model of a folder; see `families`."""
     config = native_config(source, Emu3Config, settings)
     state = source.tensors(_UNUSED)
     state = {name.replace("text_model.lm_head.", "lm_head."): part for name, part in state.items()}

@@ -60,7 +60,15 @@ class Harmon(nn.Module):
         self.proj_out = _projection(width, size.width, width)
 
     def embed(self, prompts: Sequence[Sequence[int]], device: torch.device) -> Prompts:
-        """Prompts, embedded once."""
+        """Embed prompts once for all passes.
+
+        Args:
+            prompts: Ids of every prompt.
+            device: Device of the network.
+
+        Returns:
+            The embedded prompts, padded at their end, and which of the positions hold a token.
+        """
         rows = [torch.tensor(ids, device=device) for ids in prompts]
         ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
         return self.qwen.embed_tokens(ids.clamp(min=0)), ids >= 0
@@ -68,7 +76,14 @@ class Harmon(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], row: Int[Tensor, " B"], prompts: Prompts
     ) -> Float[Tensor, "B N H"]:
-        """Conditions of the head at every position; see `MAR.forward`. Row i is conditioned on prompt `row[i]`."""
+        """Return the condition of the head at every position.
+
+        Args:
+            tokens: Tokens in raster order; invisible ones are not read.
+            visible: Which of them are visible.
+            row: Index in `prompts` of the prompt of each sequence.
+            prompts: Result of `embed`.
+        """
         buffer = self.mar.buffer
         encoded = self.mar.encode(tokens, visible, self.mar.fake_latent.expand(len(tokens), -1))
         inside = self.proj_in(encoded)

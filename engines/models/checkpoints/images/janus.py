@@ -75,7 +75,7 @@ class Janus(PictureModel):
 
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Janus:
-    """The model of a folder; see `table`."""
+    """The model of a folder; see `families`."""
     config = native_config(source, JanusConfig, settings)
     network = native_network(source, JanusPictures, config, source.tensors(_OTHER_HALF), dtype)
     return Janus(network, read_tokenizer(source), card_of(source, TITLE), device)

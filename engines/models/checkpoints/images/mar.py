@@ -87,13 +87,25 @@ class MAR(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], label: Float[Tensor, "B C"]
     ) -> Float[Tensor, "B N C"]:
-        """Conditions of the head by tokens in raster order, which are `visible`, and the embedded class."""
+        """Return the condition of the head at every position.
+
+        Args:
+            tokens: Tokens in raster order; invisible ones are not read.
+            visible: Which of them are visible.
+            label: Embedded class.
+        """
         return self.decode(self.encode(tokens, visible, label), visible)
 
     def encode(
         self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], label: Float[Tensor, "B C"]
     ) -> Float[Tensor, "B M C"]:
-        """Return the encoder's output for the positions of the label and all others; invisible ones are undefined."""
+        """Return the encoder's output for the positions of the label and all others; invisible ones are undefined.
+
+        Args:
+            tokens: Tokens in raster order.
+            visible: Which of them other positions may attend to.
+            label: Embedded class, which fills the buffer of M - N positions before the tokens.
+        """
         seen = F.pad(visible, (self.buffer, 0), value=True)
         x = torch.cat([label[:, None].expand(-1, self.buffer, -1), self.z_proj(tokens)], 1)
         x = self.z_proj_ln(x + self.encoder_pos_embed_learned)
@@ -102,7 +114,12 @@ class MAR(nn.Module):
         return cast(Tensor, self.encoder_norm(x))
 
     def decode(self, encoded: Float[Tensor, "B M C"], visible: Bool[Tensor, "B N"]) -> Float[Tensor, "B N C"]:
-        """Return the conditions of the head at every position, from the encoder's output for the visible ones."""
+        """Return the condition of the head at every position.
+
+        Args:
+            encoded: Result of `encode`.
+            visible: Which tokens are visible; a mask token replaces the others.
+        """
         seen = F.pad(visible, (self.buffer, 0), value=True)
         x = torch.where(seen[..., None], self.decoder_embed(encoded), self.mask_token) + self.decoder_pos_embed_learned
         for layer in self.decoder_blocks:
@@ -128,7 +145,13 @@ class AnyOrder(LatentPictures):
     def session(
         self, network: Callable[..., Tensor], tasks: Sequence[ContinuousTask], labels: Tensor
     ) -> ContinuousSession:
-        """A session of `network`; see `StackedRows`."""
+        """Return a session whose sequences share each pass.
+
+        Args:
+            network: Called by `StackedRows`.
+            tasks: Tasks, one a sequence; their canvases give the order of decoding.
+            labels: Conditions of the rows, as `StackedRows` takes them.
+        """
         orders = torch.tensor([task.canvas.order for task in tasks], device=self.device)
         rows = StackedRows(network, orders, labels, self._mar.buffer)
         return ContinuousSession(rows, Head(self._mar.diffloss["net"].lean()))
@@ -185,7 +208,17 @@ def native_state(state: State) -> State:
 
 
 def size_of(source: CheckpointDir, state: State, heads: int | None) -> MARSize:
-    """The sizes that tensors have; without `heads` of attention, those of the published models."""
+    """Return the sizes of a network by the shapes of its tensors.
+
+    Args:
+        source: Folder that errors name.
+        state: Tensors by name.
+        heads: Attention heads, which no shape shows; None for those of the published model of this width.
+
+    Raises:
+        ModelError: If the tensors are not those of a MAR, or the number of heads is unknown or does not divide the
+            width.
+    """
     try:
         count, width = state["diffusion_pos_embed_learned"].shape[1:]
         buffer = state["encoder_pos_embed_learned"].shape[1] - count

@@ -72,7 +72,16 @@ def pack(codes: Sequence[int]) -> str:
 
 
 def unpack(prompt: str, count: int, codes: int) -> tuple[int, ...] | None:
-    """`count` codes of a prompt that `pack` made; None for one of another kind, ConfigError for other codes."""
+    """Return the codes of a prompt that `pack` made; None for a prompt of another kind.
+
+    Args:
+        prompt: Prompt of a run.
+        count: Number of codes that it must hold.
+        codes: Size of the codebook.
+
+    Raises:
+        ConfigError: If it holds another number of codes, or one that is too large.
+    """
     match = _CODES.fullmatch(prompt.strip())
     if match is None:
         return None
@@ -153,7 +162,12 @@ class ClipModel(Networked, ABC):
         return ()
 
     def continued(self, prompt: str, tokens: Sequence[int] = ()) -> UInt8[Tensor, "F H W 3"]:
-        """The frames that a prompt gives and their continuation by `tokens`, as they come out of their codes."""
+        """Return the frames that a prompt gives and their continuation, as they are decoded from codes.
+
+        Args:
+            prompt: Prompt of a run.
+            tokens: Codes after those of the prompt; none for the given frames alone.
+        """
         return self.decode(torch.tensor([[*self.parse_prompt(prompt), *tokens]]))[0]
 
 

@@ -76,7 +76,14 @@ class Attention(nn.Module):
     def forward(
         self, x: Float[Tensor, "B L C"], positions: Int[Tensor, "B L"], layer: int, attend: Attend
     ) -> Float[Tensor, "B L C"]:
-        """Read what `attend` allows."""
+        """Return what the positions read from others.
+
+        Args:
+            x: Inputs of the layer.
+            positions: Their positions, which rotate queries and keys.
+            layer: Number of the layer, which `attend` is called with.
+            attend: Gives the values that the queries read.
+        """
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         cos, sin = (getattr(self.rope, name)[positions][:, None] for name in ("freqs_cos", "freqs_sin"))
         q, k = (part * cos + _turned(part) * sin for part in (q, k))
@@ -108,7 +115,14 @@ class Layer(nn.Module):
         positions: Int[Tensor, "B L"],
         at: tuple[int, Attend],
     ) -> Float[Tensor, "B L C"]:
-        """One layer; see `XAR.forward`."""
+        """Return the outputs of a layer.
+
+        Args:
+            x: Its inputs.
+            modulation: Result of `XAR.modulation`, or one for each position.
+            positions: Positions of the inputs.
+            at: Number of the layer, and the function that it attends by.
+        """
         gate, inner_gate, scale, inner_scale, shift, inner_shift = self.ada_lin(modulation).chunk(6, -1)
         x = x + gate * self.attn(torch.addcmul(shift, _plain(x), 1 + scale), positions, *at)
         h = torch.addcmul(inner_shift, _plain(x), 1 + inner_scale)
@@ -141,7 +155,12 @@ class XAR(nn.Module):
         self.register_buffer("mask", torch.zeros(1, 1, count, count))
 
     def modulation(self, label: Int[Tensor, " B"], timestep: int) -> Float[Tensor, "B 1 C"]:
-        """Return the modulation of the layers; label 1000 is the unconditional one."""
+        """Return the modulation of the layers.
+
+        Args:
+            label: Class of each sequence; 1000 is the unconditional one.
+            timestep: Timestep that all of them have.
+        """
         time = torch.full((1,), float(timestep), device=label.device)
         out: Tensor = self.class_emb(label) + self.time_embed(time)
         return out[:, None]
@@ -153,7 +172,14 @@ class XAR(nn.Module):
         positions: Int[Tensor, "B L"],
         attend: Attend,
     ) -> Float[Tensor, "B L D"]:
-        """Return velocities of tokens, clean or noisy, at `positions` in the order of generation; see `Attend`."""
+        """Return the velocities of tokens, clean or noisy.
+
+        Args:
+            x: Tokens.
+            modulation: Result of `modulation`, or one for each position.
+            positions: Positions of the tokens, in the order of generation.
+            attend: Called in every layer for what its queries read, so that a session decides on caches and masks.
+        """
         h = self.z_proj_ln(self.z_proj(x) + self.encoder_pos_embed_learned[0, positions])
         for i, layer in enumerate(self.encoder_blocks):
             h = layer(h, modulation, positions, (i, attend))
@@ -221,7 +247,12 @@ class CellSession:
         self.network(x, modulation, positions.expand(self.rows, -1), attend)
 
     def conditioned_on(self, condition: Float[Tensor, "M 2"], schedule: Schedule) -> Denoiser:
-        """Return the denoiser of M cells, each in the row and after the clean cells that its condition names."""
+        """Return the denoiser of M cells.
+
+        Args:
+            condition: Row of each cell, and the number of clean cells before it.
+            schedule: Not used: the denoiser is called with one.
+        """
         row, seen = condition.long().unbind(1)
         before, size = self._before, self._cell
         positions = seen[:, None] * size + torch.arange(size, device=row.device)
@@ -318,7 +349,15 @@ def convert(request: Request) -> Converted:
 
 
 def size_of(source: CheckpointDir, state: State) -> XARSize:
-    """The sizes that tensors have."""
+    """Return the sizes of a network by the shapes of its tensors.
+
+    Args:
+        source: Folder that errors name.
+        state: Tensors by name.
+
+    Raises:
+        ModelError: If they are not those of an xAR.
+    """
     try:
         count, width = state["encoder_pos_embed_learned"].shape[1:]
         token, head = state["z_proj.weight"].shape[1], state[_TABLE].shape[1]
