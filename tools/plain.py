@@ -107,6 +107,10 @@ NAMES = re.compile(
     r"kept|taken|seat|usual|rest|some|few|these|every|due|by|own_\w+|beside_\w+|(?!test_)\w+_told|(?!test_)\w+_place|"
     r"place_\w+|\w+_most|most_\w+|MOST_\w+|LEAST_\w+|FEWEST_\w+)$"
 )
+# Packages whose public functions all describe their parameters; more are added as they are described.
+DESCRIBED = ("engines/models/",)
+# Functions that are described once: in engines/protocol.py, and in engines/models/checkpoints/families.py.
+INTERFACES = {"make_task", "make_legend", "open_session", "open_drafter_session", "forward", "logits", "load", "needs"}
 PROSE_STRING = re.compile(r"[A-Za-z][a-z']+,? [a-z']{2,},? [a-z']+")
 NOT_PROSE = re.compile(r"[{};]\s*\n|</?\w+[ >]|=>|^\s*[.#]\w[\w-]*\s*\{|--\w+: |^(?:SELECT|INSERT)\b|function ?\(")
 IGNORE = "plain: ignore"
@@ -185,9 +189,23 @@ def in_python(file: str, source: str) -> Iterator[Finding]:
         if PROSE_STRING.search(node.value) and not NOT_PROSE.search(node.value):
             yield from match(PROSE, prose(node.value), file, node.lineno, "string")
     yield from in_names(file, tree)
+    yield from in_parameters(file, tree) if file.startswith(DESCRIBED) else ()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield from match(PROSE, prose(token.string), file, token.start[0], "comment")
+
+
+def in_parameters(file: str, tree: ast.Module) -> Iterator[Finding]:
+    """Yield public functions of several parameters that describe none of them, in the packages of `DESCRIBED`."""
+    for owner in (tree, *(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")):
+        for node in owner.body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
+                continue
+            names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            inherits = node.name in INTERFACES or any("override" in ast.unparse(one) for one in node.decorator_list)
+            if len({*names} - {"self", "cls"}) > 1 and not inherits and "Args:" not in (ast.get_docstring(node) or ""):
+                advice = "Args with shapes, units, range, or what happens at the edge"
+                yield Finding(file, node.lineno, "docstring", "args", node.name, advice)
 
 
 def in_names(file: str, tree: ast.AST) -> Iterator[Finding]:

@@ -47,6 +47,30 @@ def test_findings_in_python(text: str, expected: list[tuple[int, str, str]]) -> 
     assert sorted(findings(text)) == sorted(expected)
 
 
+def test_functions_of_described_packages_have_args() -> None:
+    source = """
+def one(a): ...
+def two(a, *, b): ...
+def described(a, b):
+    \"\"\"Add.
+
+    Args:
+        a: Shape [N].
+    \"\"\"
+def make_task(prompt, config): ...
+def _two(a, b): ...
+class A:
+    @override
+    def same(self, a, b): ...
+    def less(self, a): ...
+    def method(self, a, b): ...
+class _A:
+    def method(self, a, b): ...
+"""
+    for folder, expected in ((plain.DESCRIBED[0], ["two", "method"]), ("elsewhere/", [])):
+        assert [found.text for found in plain.in_python(f"{folder}a.py", source)] == expected
+
+
 def test_markdown_code_is_skipped() -> None:
     assert findings("a\n```\nbehind\n```\n`behind` behind", ".md") == [(5, "markdown", "behind")]
 
