@@ -168,7 +168,7 @@ def _too_long(traces: Traces) -> str | None:
     paper="CSpD, Fig. 11",
     caption="The probability with which each draft was accepted, at the position's last verdict or in the chosen "
     "forward pass: min(1, p / q) where a ratio decides, and 1 or 0 where the draft has to be the target's token. "
-    "Squares and red frames mark rejected drafts; what has no colour was decoded without a verdict. The colours lie "
+    "Orange squares and frames mark rejected drafts; what has no colour was decoded without a verdict. The colours lie "
     "over the picture in grey, or on the words. Of several runs they are means, without picture and words.",
     accepts=lambda trace: bool(verdicts(trace)),
     requirement="verdicts on drafts",
