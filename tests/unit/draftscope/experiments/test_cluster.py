@@ -26,7 +26,7 @@ PAIR = Experiment(
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Any]:
-    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    options: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as local:
         yield local
 
