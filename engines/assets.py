@@ -31,7 +31,7 @@ def listed() -> Mapping[str, tuple[int, str]]:
     path = Path(__file__).with_name("assets.json")
     if not path.is_file():
         return {}
-    return {name: (size, digest) for name, (size, digest) in json.loads(path.read_text()).items()}
+    return {name: (size, digest) for name, (size, digest) in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
 def source() -> str:

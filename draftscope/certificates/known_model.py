@@ -185,12 +185,13 @@ def _write_transformers(folder: Path, named: Mapping[str, Array]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.safetensors").write_bytes(save(dict(named), metadata={"format": "pt"}))
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": "float32", **_config()}
-    (folder / "config.json").write_text(json.dumps(config, indent=1))
+    (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
     vocabulary = {letter: index for index, letter in enumerate(LETTERS)}
     tokenizer = Tokenizer(BPE(vocabulary, []))
     tokenizer.decoder = Fuse()
-    (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True))
-    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
+    tokenizer_config = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"})
+    (folder / "tokenizer_config.json").write_text(tokenizer_config, encoding="utf-8")
 
 
 def _write_gguf(path: Path, named: Mapping[str, Array]) -> None:

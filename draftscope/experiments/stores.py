@@ -4,10 +4,8 @@ Lines are appended and never changed, so that a killed process loses none. Lines
 the software of the rows after them.
 """
 
-import fcntl
 import gzip
 import json
-import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
 import torch
+from filelock import FileLock, Timeout
 
 from draftscope.analysis.groups import canonical
 from draftscope.analysis.results import ResultRow, SweepError, read_line, to_line
@@ -88,7 +87,10 @@ class MemoryStore(ResultStore):
 
 
 class JsonlStore(ResultStore):
-    """Rows in a file of JSON lines. From `open` to `close` the file is locked; a killed process unlocks it."""
+    """Rows in a file of JSON lines.
+
+    From `open` to `close` the file with its name and .lock is locked; a killed process unlocks it.
+    """
 
     def __init__(self, path: str | Path, about: Mapping[str, Any] | None = None) -> None:
         """Read the rows that the file contains, without a last line that an interruption cut off.
@@ -107,6 +109,7 @@ class JsonlStore(ResultStore):
             raise SweepError(f"output: the folder {str(self.path.parent)!r} does not exist; create it first")
         self._compressed = self.path.suffix == ".gz"
         self._file: IO[bytes] | None = None
+        self._lock = FileLock(f"{self.path}.lock", blocking=False, thread_local=False)
         parsed = [_parse(line, f"{self.path}, line {i}") for i, line in enumerate(self._lines(), 1)]
         self.rows: dict[str, ResultRow] = {row.key: row for row in parsed if row}
         """Rows by key."""
@@ -142,10 +145,14 @@ class JsonlStore(ResultStore):
             SweepError: While another process writes, or if one wrote since the rows were read.
             OSError: If the file cannot be written.
         """
-        file = self._lock()
-        with file:
+        try:
+            self._lock.acquire()
+        except Timeout:
+            remedy = "wait until it is done, or name another file"
+            raise SweepError(f"output: another process is writing to {self.path}; {remedy}") from None
+        try:
             current = JsonlStore(self.path)
-            if list(current.rows) != list(self.rows) or not os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
+            if list(current.rows) != list(self.rows):
                 raise SweepError(f"output: another process has just written to {self.path}; run the same command again")
             software = environment(torch.device("cpu"), torch.float32)
             about = {
@@ -158,7 +165,10 @@ class JsonlStore(ResultStore):
             }
             line = json.dumps({"about": about}, separators=(",", ":")).encode() + b"\n"
             self._replace([*current._lines(), line])
-            self._file = self._lock()
+            self._file = self.path.open("ab")
+        except BaseException:
+            self._unlock()
+            raise
 
     def add(self, outcome: RunOutcome) -> None:
         """Append a row; it is in the file when this returns.
@@ -179,12 +189,16 @@ class JsonlStore(ResultStore):
         Raises:
             OSError: If a complete file cannot be written.
         """
-        if complete and self._compressed and self._file:
-            self._replace(self._lines())
-        if self._file:
-            with suppress(OSError):  # an error of writing has been reported before
-                self._file.close()
-            self._file = None
+        if not self._file:
+            return
+        with suppress(OSError):  # an error of writing has been reported before
+            self._file.close()
+        self._file = None
+        try:
+            if complete and self._compressed:
+                self._replace(self._lines())
+        finally:
+            self._unlock()
 
     def _lines(self) -> list[bytes]:
         """Return the complete lines of the file."""
@@ -199,16 +213,10 @@ class JsonlStore(ResultStore):
                 raise SweepError(f"output: {self.path} cannot be unpacked ({error}); name another file") from None
         return [line for line in lines if line.endswith(b"\n")]
 
-    def _lock(self) -> IO[bytes]:
-        """Return the file, open for appending and locked against other processes."""
-        file = self.path.open("ab")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            remedy = "wait until it is done, or name another file"
-            raise SweepError(f"output: another process is writing to {self.path}; {remedy}") from None
-        return file
+    def _unlock(self) -> None:
+        with suppress(OSError):  # Windows removes it on release
+            Path(self._lock.lock_file).unlink()
+        self._lock.release()
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         data = b"".join(lines)

@@ -55,6 +55,36 @@ def test_functions_are_short() -> None:
     assert {function: size for function, size in sizes.items() if size > MAX_FUNCTION_LINES} == {}
 
 
+def test_no_module_needs_one_operating_system() -> None:
+    unix = {
+        "crypt",
+        "curses",
+        "fcntl",
+        "grp",
+        "posix",
+        "pty",
+        "pwd",
+        "resource",
+        "readline",
+        "syslog",
+        "termios",
+        "tty",
+    }
+    found = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                modules = (
+                    [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+                )
+                found += [f"{name(path)}:{node.lineno}: {each}" for each in modules if each in unix]
+            elif isinstance(node, ast.Call) and (call := ast.unparse(node.func)) != "formatter.write_text":
+                num_positional = {"read_text": 1, "write_text": 2}.get(call.rpartition(".")[2], 0)
+                if len(node.args) < num_positional and all(keyword.arg != "encoding" for keyword in node.keywords):
+                    found.append(f"{name(path)}:{node.lineno}: {call} without encoding")  # Windows has no UTF-8
+    assert found == []
+
+
 def test_every_method_file_is_registered() -> None:
     registered = {method.decode.__module__.rpartition(".")[2] for method in METHODS.values()}
     assert {path.stem for path in METHOD_FILES} == registered
