@@ -12,7 +12,7 @@ from draftscope.visualizers.figures.divergences import DIVERGENCE_FIGURES
 _MAX_SPLITS: Final = 50
 _STYLE: Final = (
     ".split { margin: 32px 0 0; } .split p { margin: 4px 0; white-space: pre-wrap; overflow-wrap: anywhere; } "
-    ".split mark { padding: 0 3px; border-radius: 3px; } .split .after { opacity: 0.6; } pre { white-space: pre-wrap; }"
+    ".split mark { padding: 0 4px; border-radius: 4px; } .split .after { opacity: 0.6; } pre { white-space: pre-wrap; }"
 )
 
 

@@ -19,7 +19,7 @@ _STYLE: Final = """
 .figures { font-family: Inter, system-ui, sans-serif; }
 .figures figure { margin: 48px 0 0; }
 .figures :is(h1, h2) { margin: 0 0 2px; font-size: 18px; font-weight: 650; line-height: 1.3; }
-.figures .runs, .figures figcaption { margin: 0; font-size: 14px; line-height: 1.5; max-width: 76ch; opacity: 0.85; }
+.figures .runs, .figures figcaption { margin: 0; font-size: 15px; line-height: 1.5; max-width: 76ch; opacity: 0.85; }
 .figures .scroll { overflow-x: auto; margin: 4px 0; }
 .figures .plot { width: 100%; }
 .figures .wide { min-width: 680px; }

@@ -30,13 +30,13 @@ _TEXT_CHARACTERS: Final = 180
 _STYLE: Final = """
 .cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 16px; padding: 0; }
 .cards li { list-style: none; }
-.cards a { display: flex; flex-direction: column; gap: 6px; height: 100%; box-sizing: border-box; padding: 14px;
-  border: 1px solid #8886; border-radius: 10px; color: inherit; text-decoration: none; overflow-wrap: anywhere; }
+.cards a { display: flex; flex-direction: column; gap: 8px; height: 100%; box-sizing: border-box; padding: 16px;
+  border: 1px solid #8886; border-radius: 12px; color: inherit; text-decoration: none; overflow-wrap: anywhere; }
 .cards a:hover, .cards a:focus-visible { border-color: #0072b2; outline: 2px solid #0072b2; }
-.cards img { width: 96px; height: 96px; image-rendering: pixelated; border-radius: 6px; }
-.cards .note { opacity: 0.75; font-size: 14px; }
-.cards .badge { font-size: 14px; font-weight: 600; }
-footer { margin-top: 24px; font-size: 14px; opacity: 0.75; }
+.cards img { width: 96px; height: 96px; image-rendering: pixelated; border-radius: 8px; }
+.cards .note { opacity: 0.75; font-size: 13px; }
+.cards .badge { font-size: 13px; font-weight: 600; }
+footer { margin-top: 24px; font-size: 13px; opacity: 0.75; }
 """
 
 

@@ -30,14 +30,14 @@ const one = ({ title, prompt, names, views }) => build('section', {}, build('h3'
 const show = () => place.replaceChildren(...(props.value || []).map(one));
 """
 _STYLE: Final = """
-section { margin: 0 0 20px; }
+section { margin: 0 0 24px; }
 h3 { margin: 0; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
 h4 { margin: 0 0 4px; font-size: 13px; font-weight: 600; color: var(--body-text-color); overflow-wrap: anywhere; }
 .sides { display: grid; grid-template-columns: 1fr 1fr; gap: 12px; }
-.side { padding: 10px 12px; border: 1px solid var(--border-color-primary); border-radius: 8px; min-width: 0; }
-.text { margin: 0; font-size: 14px; line-height: 1.5; color: var(--body-text-color); white-space: pre-wrap;
+.side { padding: 8px 12px; border: 1px solid var(--border-color-primary); border-radius: 8px; min-width: 0; }
+.text { margin: 0; font-size: 15px; line-height: 1.5; color: var(--body-text-color); white-space: pre-wrap;
   overflow-wrap: anywhere; }
-.text mark { padding: 0 3px; border-radius: 3px; background: #E69F00; color: #000; }
+.text mark { padding: 0 4px; border-radius: 4px; background: #E69F00; color: #000; }
 .text .after { opacity: 0.7; }
 .note { margin: 4px 0; font-size: 13px; color: var(--body-text-color-subdued); overflow-wrap: anywhere; }
 @media (max-width: 640px) { .sides { grid-template-columns: 1fr; } }

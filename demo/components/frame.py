@@ -68,5 +68,5 @@ def recorded_run(recording: Recording) -> gr.HTML:
     """Return a frame in which a recording plays once it is seen."""
     names = ",".join(path.name.removesuffix(".json.gz") for path in recording.paths)
     value = {"address": RECORDED.format(names=names).removeprefix("/"), "title": f"Recorded run: {recording.title}"}
-    style = _CSS.format(height="560px", more="border-radius: 10px;")
+    style = _CSS.format(height="560px", more="border-radius: 12px;")
     return component(value, _DRESS_JS + _RECORDED_JS, style, elem_classes="recorded")

@@ -77,21 +77,21 @@ addEventListener('hashchange', () => asked() && asked() - 1 !== now && open(1));
 const show = () => open(300);
 """
 _CSS: Final = """
-.tour { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 6px 24px; align-items: end; padding: 12px 18px;
+.tour { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 8px 24px; align-items: end; padding: 12px 16px;
   border: 1px solid var(--color-accent); border-radius: 12px; background: var(--background-fill-primary);
   color: var(--body-text-color); }
 .number { margin: 0; font-size: 13px; color: var(--body-text-color-subdued); }
-h2 { margin: 0; font-size: 19px; font-weight: 650; line-height: 1.35; color: var(--body-text-color); outline: none; }
+h2 { margin: 0; font-size: 18px; font-weight: 650; line-height: 1.35; color: var(--body-text-color); outline: none; }
 .text { max-width: 92ch; min-height: 3em; margin: 2px 0 0; font-size: 15px; line-height: 1.5; }
 .go { display: flex; flex-wrap: wrap; gap: 8px; }
-button { padding: 6px 14px; border-radius: 16px; font-size: 14px; }
+button { padding: 8px 16px; border-radius: 99px; font-size: 13px; }
 button:disabled { opacity: 0.5; }
 .on { border-color: #0072b2; background: #0072b2; color: #ffffff; font-weight: 600; }
 button[hidden] { display: none; }
 @media (max-width: 900px) {
-  .tour { grid-template-columns: minmax(0, 1fr); padding: 8px 14px 10px; }
+  .tour { grid-template-columns: minmax(0, 1fr); padding: 8px 16px; }
   .text { min-height: 6em; }
-  button { padding: 6px 12px; font-size: 13px; }
+  button { padding: 8px 12px; font-size: 13px; }
 }
 """
 

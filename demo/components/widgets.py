@@ -63,13 +63,13 @@ const show = () => {
 """
 
 _NOTICE_CSS = """
-.notice { padding: 10px 14px; border-radius: 8px; border-left: 4px solid; font-size: 14px; line-height: 1.5;
+.notice { padding: 8px 16px; border-radius: 8px; border-left: 4px solid; font-size: 15px; line-height: 1.5;
   background: var(--block-background-fill); color: var(--body-text-color); overflow-wrap: anywhere; }
 .notice strong { font-weight: 650; }
 .notice.error { border-color: #D55E00; }
 .notice.warning { border-color: #E69F00; }
 .notice.info { border-color: #56B4E9; }
-progress { display: block; width: 100%; height: 8px; margin-top: 6px; accent-color: var(--color-accent); }
+progress { display: block; width: 100%; height: 8px; margin-top: 8px; accent-color: var(--color-accent); }
 progress[hidden] { display: none; }
 """
 
@@ -87,7 +87,7 @@ const show = () => {
 _FACTS_CSS = """
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 0; }
 .facts > div {
-  padding: 12px 16px; border: 1px solid var(--border-color-primary); border-radius: 10px; min-width: 0; }
+  padding: 12px 16px; border: 1px solid var(--border-color-primary); border-radius: 12px; min-width: 0; }
 .facts dt { margin: 0; font-size: 13px; color: var(--body-text-color-subdued); }
 .facts dd { margin: 2px 0 0; font-size: 24px; font-weight: 650; line-height: 1.2; color: var(--body-text-color);
   font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
@@ -111,7 +111,7 @@ const show = () => {
 """
 
 _FOLD_CSS = """
-details { padding: 10px 12px; border: 1px solid var(--border-color-primary); border-radius: 14px; font-size: 14px;
+details { padding: 8px 12px; border: 1px solid var(--border-color-primary); border-radius: 12px; font-size: 15px;
   line-height: 1.4; color: var(--body-text-color); background: var(--block-background-fill); }
 summary { display: flex; align-items: baseline; gap: 12px; cursor: pointer; }
 summary::marker { content: none; }
@@ -119,28 +119,28 @@ summary::before { content: '▼'; font-size: 12px; transform: rotate(-90deg); }
 details[open] summary::before { transform: none; }
 summary:focus-visible { outline: 3px solid var(--color-accent); outline-offset: 2px; }
 details[inert] > * { opacity: .5; }
-ul { max-width: 82ch; margin: 8px 0 0; padding-left: 20px; }
-li { margin: 6px 0; }
+ul { max-width: 82ch; margin: 8px 0 0; padding-left: 24px; }
+li { margin: 8px 0; }
 """
 
 _CARDS_CSS = """
-div { display: flex; gap: 22px; overflow-x: auto; padding: 4px; } /* a strip: as high as one card */
+div { display: flex; gap: 24px; overflow-x: auto; padding: 4px; } /* a strip: as high as one card */
 section { display: grid; grid-template-rows: auto 1fr; }
 .cards { display: flex; gap: 12px; margin: 0; padding: 0; list-style: none; }
 .cards li { flex: 0 0 190px; margin: 0; }
 h2 { margin: 0 0 8px; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
-.cards .badge { justify-self: start; margin: 0 0 4px; padding: 1px 8px; border-radius: 999px; font-size: 12px;
+.cards .badge { justify-self: start; margin: 0 0 4px; padding: 1px 8px; border-radius: 99px; font-size: 12px;
   font-weight: 600; color: var(--body-text-color); background: var(--background-fill-secondary); }
 .cards button {
-  display: grid; gap: 2px; align-content: start; width: 100%; height: 100%; padding: 10px;
+  display: grid; gap: 2px; align-content: start; width: 100%; height: 100%; padding: 12px;
   text-align: left; border-radius: 12px; }
 .cards button[aria-pressed=true] { border-color: var(--color-accent); box-shadow: inset 0 0 0 1px var(--color-accent); }
 .cards img, .cards .blank {
-  width: 100%; aspect-ratio: 1; margin: 0 0 8px; border-radius: 6px; object-fit: contain; image-rendering: pixelated;
+  width: 100%; aspect-ratio: 1; margin: 0 0 8px; border-radius: 8px; object-fit: contain; image-rendering: pixelated;
   background: var(--background-fill-secondary); }
 .cards .excerpt {
   box-sizing: border-box; display: flex; align-items: safe center; aspect-ratio: 1; width: 100%; margin: 0 0 8px;
-  padding: 12px; overflow: hidden; border-radius: 6px; white-space: pre-wrap; font-family: var(--font-mono);
+  padding: 12px; overflow: hidden; border-radius: 8px; white-space: pre-wrap; font-family: var(--font-mono);
   font-size: 12px; line-height: 1.45; background: var(--background-fill-secondary); }
 .cards .title { font-weight: 650; font-size: 15px; line-height: 1.3; }
 .cards .note { font-size: 13px; line-height: 1.4; color: var(--body-text-color-subdued); }
@@ -235,21 +235,21 @@ const show = () => place.replaceChildren(...(Array.isArray(props.value)
 
 _TABLE_CSS = """
 /* A shadow at the right says that there are more columns, and goes where the last one is reached. */
-.scroller { max-height: 420px; overflow: auto; border: 1px solid var(--border-color-primary); border-radius: 14px;
+.scroller { max-height: 420px; overflow: auto; border: 1px solid var(--border-color-primary); border-radius: 12px;
   --paper: var(--body-background-fill); background-repeat: no-repeat;
   background-image: linear-gradient(to left, var(--paper) 12px, transparent),
     linear-gradient(to left, color-mix(in srgb, var(--body-text-color) 22%, transparent), transparent);
   background-position: 100% 0, 100% 0; background-size: 28px 100%, 12px 100%; background-attachment: local, scroll; }
 table { width: 100%; border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums;
   color: var(--body-text-color); }
-th, td { padding: 6px 12px; text-align: left; vertical-align: top;
+th, td { padding: 8px 12px; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--border-color-primary); }
 th { position: sticky; top: 0; font-weight: 600; white-space: nowrap; background: var(--background-fill-secondary); }
 .long { min-width: 20em; }
 td:nth-child(2):last-child { overflow-wrap: anywhere; } /* a value beside its name */
 p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); overflow-wrap: anywhere; }
-h3 { margin: 0; font-size: 16px; font-weight: 600; line-height: 1.3; color: var(--body-text-color); }
-.title { margin: 16px 0; font-size: 14px; color: var(--body-text-color); }
+h3 { margin: 0; font-size: 15px; font-weight: 600; line-height: 1.3; color: var(--body-text-color); }
+.title { margin: 16px 0; font-size: 13px; color: var(--body-text-color); }
 .taken { display: flex; flex-wrap: wrap; gap: 8px; margin-top: 8px; font-size: 13px; }
 .taken > * { padding: 4px 12px; border: 1px solid var(--border-color-primary); border-radius: 99px;
   color: var(--body-text-color); text-decoration: none; }

@@ -59,13 +59,13 @@ new MutationObserver(listen).observe(document.getElementById('choose-plot') ?? d
 """
 _LIST_CSS: Final = """
 h2 { margin: 8px 0; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
-ul { display: grid; gap: 6px; margin: 0; padding: 0; list-style: none; }
-li { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr) auto; align-items: center; gap: 2px 14px;
-  margin: 0; padding: 6px 12px; border: 1px solid var(--border-color-primary); border-radius: 8px; font-size: 14px;
+ul { display: grid; gap: 8px; margin: 0; padding: 0; list-style: none; }
+li { display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 3fr) auto; align-items: center; gap: 2px 16px;
+  margin: 0; padding: 8px 12px; border: 1px solid var(--border-color-primary); border-radius: 8px; font-size: 15px;
   color: var(--body-text-color); }
 .title { font-weight: 600; }
 .note { color: var(--body-text-color-subdued); font-variant-numeric: tabular-nums; }
-button { padding: 4px 12px; border-radius: 14px; font-size: 13px; }
+button { padding: 4px 12px; border-radius: 99px; font-size: 13px; }
 button:disabled { color: var(--body-text-color-subdued); border-style: dashed; }
 @media (max-width: 640px) { li { grid-template-columns: 1fr auto; } .note { grid-row: 2; grid-column: 1 / 3; } }
 """

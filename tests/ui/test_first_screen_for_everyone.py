@@ -109,7 +109,12 @@ def test_a_tab_breaks_no_rule_wide_or_narrow_light_or_dark(page: Page, tab: str)
     page.get_by_role("tab", name=tab, exact=True).click()
     page.evaluate(AXE)
     found = list[tuple[object, ...]]()
-    for width, scheme, rules in ((1440, "light", {}), (1440, "dark", _CONTRAST), (390, "dark", {})):
+    for width, scheme, rules in (
+        (1440, "light", {}),
+        (1440, "dark", _CONTRAST),
+        (390, "dark", {}),
+        (390, "light", _CONTRAST),
+    ):
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         expect(page.locator("body.dark")).to_have_count(int(scheme == "dark"))
