@@ -98,7 +98,12 @@ class CausalRequest:
     mode: str = field(default="causal", kw_only=True)
 
     def count_tokens(self, rows: int, prefix: int) -> tuple[int, int]:
-        """Return the rows evaluated, and the tokens fed over all of them."""
+        """Return the rows evaluated, and the tokens fed over all of them: at least one in every row.
+
+        Args:
+            rows: Rows of the sequence, 2 with guidance.
+            prefix: Tokens of the prompt, which are fed where nothing is final yet.
+        """
         return rows, rows * max(self.tokens.shape[0] - self.num_cached + (0 if self.num_final else prefix), 1)
 
     def recorded_mask(self) -> Mask | None:

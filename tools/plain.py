@@ -108,9 +108,17 @@ NAMES = re.compile(
     r"place_\w+|\w+_most|most_\w+|MOST_\w+|LEAST_\w+|FEWEST_\w+)$"
 )
 # Packages whose public functions all describe their parameters; more are added as they are described.
-DESCRIBED = ("engines/models/",)
-# Functions that are described once: in engines/protocol.py, and in engines/models/checkpoints/families.py.
-INTERFACES = {"make_task", "make_legend", "open_session", "open_drafter_session", "forward", "logits", "load", "needs"}
+DESCRIBED = (
+    *("engines/ar/", "engines/continuous/", "engines/models/", "engines/runtime/", "engines/sampling/"),
+    *("engines/protocol.py", "engines/settings.py", "engines/transfer.py"),
+)
+# Methods of the protocols in engines/protocol.py, engines/continuous and engines/sampling, which describe them; and
+# functions that every family of checkpoints has (engines/models/checkpoints/families.py).
+INTERFACES = {
+    *("make_task", "make_legend", "open_session", "open_drafter_session", "forward", "logits", "count_tokens"),
+    *("accept", "categorical", "gumbel_argmax", "uniform", "normal"),
+}
+FAMILY_FUNCTIONS = {"load", "needs"}
 PROSE_STRING = re.compile(r"[A-Za-z][a-z']+,? [a-z']{2,},? [a-z']+")
 NOT_PROSE = re.compile(r"[{};]\s*\n|</?\w+[ >]|=>|^\s*[.#]\w[\w-]*\s*\{|--\w+: |^(?:SELECT|INSERT)\b|function ?\(")
 IGNORE = "plain: ignore"
@@ -202,7 +210,9 @@ def in_parameters(file: str, tree: ast.Module) -> Iterator[Finding]:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
                 continue
             names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-            inherits = node.name in INTERFACES or any("override" in ast.unparse(one) for one in node.decorator_list)
+            inherits = node.name in (FAMILY_FUNCTIONS if owner is tree else INTERFACES) or any(
+                "override" in ast.unparse(one) for one in node.decorator_list
+            )
             if len({*names} - {"self", "cls"}) > 1 and not inherits and "Args:" not in (ast.get_docstring(node) or ""):
                 advice = "Args with shapes, units, range, or what happens at the edge"
                 yield Finding(file, node.lineno, "docstring", "args", node.name, advice)

@@ -33,12 +33,22 @@ def truncate_at_eos(
 
 
 def is_eos(task: Task, tokens: Int[Tensor, " E"]) -> Bool[Tensor, " E"]:
-    """Which tokens end a text."""
+    """Return which tokens end a text.
+
+    Args:
+        task: Task, whose `eos_token_ids` count; without any, none ends it.
+        tokens: Token ids.
+    """
     return torch.isin(tokens, to_device(torch.tensor(task.eos_token_ids), tokens.device))
 
 
 def keep_final_fates(gain: Int[Tensor, ""], fate: Int[Tensor, " E"]) -> Int[Tensor, " E"]:
-    """Return the fates with only the first `gain` tokens final."""
+    """Return the fates with only some tokens final: accepted drafts after them are discarded, other entries unused.
+
+    Args:
+        gain: Number of tokens that are final, from the first on.
+        fate: Codes of FATE_CODES, in the order of the positions.
+    """
     final = torch.isin(fate, to_device(_FINAL, fate.device))
     dropped = torch.where(fate == FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.DISCARDED], UNUSED_ENTRY)
     return torch.where((torch.arange(len(fate), device=fate.device) >= gain) & final, dropped, fate)

@@ -119,10 +119,14 @@ class Window:
         return keep_final_fates(gain, fate)
 
     def advance(self, after: Int[Tensor, " E"], probs: Float[Tensor, "E V"], gained: int) -> "Window":
-        """Return the window of the next iteration: what remains of `after` once `gained` tokens are final.
+        """Return the window of the next iteration: what remains once some tokens are final.
 
-        The draft after the window joins it: it was sampled from the model like any other. Each is verified against its
-        row of `probs`.
+        The draft after the window joins it: it was sampled from the model like any other.
+
+        Args:
+            after: Tokens of the window after the pass, and the draft after them.
+            probs: Distribution that each was sampled from, which it is verified against in the next iteration.
+            gained: Number of tokens that became final, at least 1.
         """
         ages = tuple(age + 1 for age in (*self.ages, 0)[gained : after.shape[0]])
         return Window(after[gained:], probs[gained:], ages, probs[gained - 1 : gained])
@@ -152,7 +156,13 @@ class InitialDrafter:
     rng: RandomSource
 
     def fill(self, window: Window, done: Int[Tensor, " n"], iteration: int) -> Window:
-        """Append drafts until the window is full or reaches the end of the canvas."""
+        """Return a window with drafts appended until it is full or reaches the end of the canvas.
+
+        Args:
+            window: Drafts that remain of the iteration before.
+            done: Final tokens.
+            iteration: Number of the iteration, for the keys of the draws.
+        """
         n, W = done.shape[0], len(window)
         fresh = min(self.width, self.task.length - n) - W
         if fresh <= 0:

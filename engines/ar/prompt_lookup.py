@@ -46,7 +46,12 @@ def look_up(context: Sequence[int], copied_to: int, min_match: int) -> int:
 
 
 def copied_drafts(tokens: Sequence[int], task: Task) -> tuple[Int[Tensor, " W"], Float[Tensor, "W1 V"]]:
-    """Return copied drafts x [W], and their distributions q [W + 1, V]: 1 at the draft, and zeros after the last."""
+    """Return copied drafts x [W], and their distributions q [W + 1, V]: 1 at the draft, and zeros after the last.
+
+    Args:
+        tokens: Ids that were found, W of them, possibly none.
+        task: Task, which gives vocabulary size and device.
+    """
     x = to_device(torch.tensor(tokens, dtype=torch.long), task.device)
     q = torch.zeros(len(x) + 1, task.vocab_size, dtype=torch.float64, device=task.device)
     return x, q.scatter_(1, x[:, None], 1.0)

@@ -28,9 +28,12 @@ _LARGEST_ROUND: Final = 1024
 
 
 def log_weights(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> Float[Tensor, "S W"]:
-    """Log w_0 .. w_(n-1), and last log w_n without its bound of 0, which is what a uniform number is compared with.
+    """Return log w_0 .. w_(n-1), and last log w_n without its bound of 0, which is compared with a uniform number.
 
-    p and q are the distributions of all steps, [n, W], at the draft's states x_T .. x_0, n + 1 of them.
+    Args:
+        p: The target's distributions of all steps, [n, W], at the draft's states.
+        q: The drafter's, of the same shape.
+        states: The draft's states x_T .. x_0, S = n + 1 of them.
     """
     summed = _log_ratios(p, q, states)
     highest = summed.cummax(0).values
@@ -45,11 +48,16 @@ def _log_ratios(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> F
 
 
 def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], max_tries: int, rng: RandomSource) -> GivenPaths:
-    """Return what the target needs to verify drafts x by their whole paths.
-
-    It continues on its own where it leaves one.
+    """Return what the target needs to verify drafts by their whole paths; it continues on its own where it leaves one.
 
     If none is rejected, the target denoises the position after them, with the noise of that position.
+
+    Args:
+        block: Block of the drafts, and the position after them.
+        drawn: Paths that the drafts came by.
+        x: The drafts.
+        max_tries: Proposals for the state at which a path is left; after them a plain sample of the target is used.
+        rng: Random source of verdicts and proposals.
     """
     states, q, n = torch.cat([drawn.states, x[:, None]], 1), drawn.distributions, drawn.states.shape[1]
 
@@ -70,7 +78,13 @@ def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], max_tries:
 
 
 def verification_measures(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, Tensor]:
-    """Return the measures of a verification of drafts x along their paths."""
+    """Return the measures of a verification: log ratios of the paths, up to their highest point and in full, each [W].
+
+    Args:
+        drawn: Paths that the drafts came by.
+        paths: The target's distributions along them.
+        x: The drafts.
+    """
     summed = _log_ratios(paths.distributions, drawn.distributions, torch.cat([drawn.states, x[:, None]], 1))
     total, highest = summed[-1], summed[:-1].max(0).values
     return {"log_ratio": total - highest, "path_log_ratio": total, "path_log_ratio_highest": highest}
@@ -93,9 +107,17 @@ class PathExit:
 def find_exit_step(
     p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], max_tries: int, rng: RandomSource, at: DrawKey
 ) -> PathExit:
-    """Find the largest k that passes, for distributions of n steps and R paths that are not kept as a whole.
+    """Find the largest k that passes, where paths are not kept as a whole.
 
     All steps race side by side, until the largest that has not lost has won. The first cannot lose: its weight is 1.
+
+    Args:
+        p: The target's distributions of n steps, [n, R].
+        q: The drafter's, of the same shape.
+        log_w: Logarithm of the weight before each step, at most 0.
+        max_tries: Rounds of the race; after them a plain sample of the target is used.
+        rng: Random source of proposals and verdicts.
+        at: Key of the draws, with the R positions.
     """
     n, width = len(log_w), p.mean.shape[-1]
     level = torch.arange(n, device=log_w.device)[:, None]

@@ -40,7 +40,12 @@ class ConditionedDenoiser(Protocol):
         """Denoise noisy tokens, as `Denoiser`. A denoiser of one row takes any number of noisy tokens of that row."""
 
     def predict_all_steps(self, before: Float[Tensor, "n M D"], schedule: "Schedule") -> tuple[Tensor, Tensor]:
-        """Eps and v [n, M, D] at the states before all n steps of a schedule, the first step first."""
+        """Return eps and v [n, M, D] of all steps at once.
+
+        Args:
+            before: States before the n steps, the first step first.
+            schedule: Schedule of n steps.
+        """
 
     def rows(self, index: slice | Int[Tensor, " N"]) -> "ConditionedDenoiser":
         """Return the denoiser for some of the conditions."""
@@ -96,7 +101,12 @@ class ContinuousSampling:
         return respaced_cosine_schedule(self.steps, self.last_timestep, self.first_timestep)
 
     def guidance_at(self, position: Tensor, task: "ContinuousTask") -> Float[Tensor, " W"]:
-        """The guidance scale at positions of a canvas."""
+        """Return the guidance scale at positions of a canvas.
+
+        Args:
+            position: W positions, from 0.
+            task: Task of the canvas; with `begins_unguided` the ramp starts at 1, else one step above it.
+        """
         begun, length = (0, max(task.length - 1, 1)) if task.begins_unguided else (1, task.length)
         share = (position + begun) / length if self.linear_guidance else torch.ones_like(position)
         return 1 + (self.guidance - 1) * share.to(torch.float64)
@@ -141,7 +151,12 @@ class Schedule:
         return self.beta(i) * (1 - self.alpha_bar_prev(i)) / (1 - self.coefficients[i])
 
     def ddim_std(self, i: int, eta: float) -> float:
-        """Standard deviation of a DDIM step; it too would be 0 for the last one."""
+        """Return the standard deviation of a DDIM step (arXiv 2010.02502, eq. 16); step 0 has that of step 1, not 0.
+
+        Args:
+            i: Index of the step.
+            eta: 0 for no noise, 1 for that of DDPM.
+        """
         i = max(i, 1)
         return eta * math.sqrt((1 - self.alpha_bar_prev(i)) / (1 - self.coefficients[i]) * self.beta(i))
 
@@ -156,7 +171,13 @@ class Schedule:
 
 @cache
 def respaced_cosine_schedule(steps: int, last: int = 0, first: int = TIMESTEPS - 1) -> Schedule:
-    """The cosine schedule at `steps` timesteps, evenly spread from `last` to `first`."""
+    """Return the cosine schedule of 1000 timesteps at some of them, evenly spread.
+
+    Args:
+        steps: How many, at least 2.
+        last: Timestep of the last step, near the clean token.
+        first: Timestep of the first step, near the noise.
+    """
     clean = []
     product = 1.0
     for t in range(TIMESTEPS):
@@ -211,7 +232,13 @@ def _all_steps(schedule: Schedule, sampling: ContinuousSampling, device: torch.d
 
 
 def columns(rows: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
-    """Numbers of n steps as columns [n, 1, 1], which any mode of autograd may use again."""
+    """Return numbers of n steps as columns [n, 1, 1], which any mode of autograd may use again.
+
+    Args:
+        rows: The numbers of each step, the same number for all steps.
+        dtype: Number format of the columns.
+        device: Their device.
+    """
     with torch.inference_mode(False):
         return tuple(column[:, None, None] for column in torch.tensor(rows, dtype=dtype, device=device).unbind(1))
 
@@ -226,7 +253,15 @@ def _mean_and_std(coefficients: Sequence[Any], x: Tensor, out: tuple[Tensor, Ten
 def step_distribution(
     schedule: Schedule, i: int, x: Tensor, out: tuple[Tensor, Tensor], sampling: ContinuousSampling
 ) -> Gaussians:
-    """p(x_{t-1} | x_t) of step i, at x_t [M, D] in float64, where the network gives eps and v `out`, both [M, D]."""
+    """Return p(x_{t-1} | x_t) of a step.
+
+    Args:
+        schedule: Schedule of the denoising steps.
+        i: Index of the step.
+        x: x_t, [M, D] in float64.
+        out: The network's eps and v, both [M, D].
+        sampling: Sampler, temperature and eta.
+    """
     return single_gaussian(*_mean_and_std(_each_step(schedule, sampling)[i], x, out))
 
 
@@ -249,13 +284,25 @@ def _variances(schedule: Schedule, dtype: torch.dtype, device: torch.device) -> 
 
 
 def variance_output(schedule: Schedule, i: int, clean: Tensor) -> Tensor:
-    """The v that gives step i its true variance, where x_0 given x_t has the variance `clean` [M, D]."""
+    """Return the v that gives a step its true variance.
+
+    Args:
+        schedule: Schedule of the denoising steps.
+        i: Index of the step.
+        clean: Variance of x_0 given x_t, [M, D].
+    """
     known, of_clean, low, per_nat, _ = _variance(schedule, i)
     return ((known + of_clean * clean).log() - low) * per_nat - 1
 
 
 def variance_output_from_error(schedule: Schedule, i: int | None, error: Tensor) -> Tensor:
-    """Return the variance output if the noise estimate has the squared error `error`; for all steps if i is None."""
+    """Return the v that gives a step its true variance, by the squared error of its noise estimate.
+
+    Args:
+        schedule: Schedule of the denoising steps.
+        i: Index of the step; None for all n steps, with errors of shape [n, M, D].
+        error: Squared error of eps, [M, D].
+    """
     coefficients: Any = _variances(schedule, error.dtype, error.device) if i is None else _variance(schedule, i)
     known, _, low, per_nat, of_error = coefficients
     return cast(Tensor, ((known + of_error * error).log() - low) * per_nat - 1)
@@ -264,7 +311,14 @@ def variance_output_from_error(schedule: Schedule, i: int | None, error: Tensor)
 def denoise(
     denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousSampling, steer: Steer | None
 ) -> Paths:
-    """Denoise M tokens along their noise: x_T first, then that of every step but the last."""
+    """Denoise M tokens along their noise.
+
+    Args:
+        denoise: Network that gives eps and v.
+        noise: x_T, then the noise of every step but the last.
+        sampling: Schedule, sampler and temperature.
+        steer: Replaces the state after each step but the last, given its distribution; None leaves all as they are.
+    """
     schedule = sampling.schedule
     coefficients, x = _each_step(schedule, sampling), noise[:, 0]
     states, outputs = [x], list[tuple[Tensor, Tensor]]()
@@ -285,7 +339,13 @@ def _stacked(steps: Sequence[tuple[Tensor, Tensor]]) -> Gaussians:
 
 
 def path_distributions(denoise: Denoiser, states: Float[Tensor, "M S D"], sampling: ContinuousSampling) -> Gaussians:
-    """The distributions of all n steps at given states x_T .. x_0, [n, M]."""
+    """Return the distributions of all n steps at given states, [n, M].
+
+    Args:
+        denoise: Network that gives eps and v; a `ConditionedDenoiser` computes all steps at once.
+        states: x_T .. x_0, S = n + 1 of them.
+        sampling: Schedule, sampler and temperature.
+    """
     schedule, before = sampling.schedule, states[:, :-1].transpose(0, 1)
     if isinstance(denoise, ConditionedDenoiser):
         return single_gaussian(
@@ -304,7 +364,14 @@ def resume_denoising(
     noise: Float[Tensor, "M S D"],
     sampling: ContinuousSampling,
 ) -> tuple[Gaussians, Float[Tensor, "M S D"]]:
-    """Denoise M tokens from states x, each for the steps it has left.
+    """Denoise M tokens from given states.
+
+    Args:
+        denoise: Network that gives eps and v.
+        x: State of each token.
+        left: Steps that each token has left.
+        noise: x_T, then the noise of every step; a token uses that of the steps that it has left.
+        sampling: Schedule, sampler and temperature.
 
     Returns:
         The distributions of the steps from the first that any of them takes, and the states x_T .. x_0, with x itself
@@ -348,7 +415,15 @@ class Noise:
 def position_noise(
     position: Int[Tensor, " W"], task: ContinuousTask, steps: int, rng: RandomSource, owner: str = ""
 ) -> Noise:
-    """The noise that belongs to positions, throughout a run; another `owner` has noise of its own."""
+    """Return the noise that belongs to positions, throughout a run.
+
+    Args:
+        position: W positions.
+        task: Task, whose tokens have `width` components.
+        steps: Denoising steps of a token.
+        rng: Random source.
+        owner: Part of the keys of the draws: another owner has other noise.
+    """
     path = rng.normal(DrawKey(f"path{owner}", 0, position), steps * task.width).unflatten(1, (steps, task.width))
     last = rng.normal(DrawKey(f"last{owner}", 0, position), task.width)
     return Noise(path, last, rng.uniform(DrawKey(f"pick{owner}", 0, position), 1)[:, 0])

@@ -94,7 +94,13 @@ class Block:
         return DrawKey(purpose, self.iteration, self.position[: self.W])
 
     def record_samples(self, token: Float[Tensor, "E D"], fate: Fate, distribution: Gaussians) -> Decision:
-        """Tokens drawn from their own distributions."""
+        """Return the record of tokens that were drawn from their own distributions.
+
+        Args:
+            token: One token for each position of the block.
+            fate: Outcome of all of them.
+            distribution: Distributions that they were drawn from.
+        """
 
         def details() -> dict[str, Any]:
             numbers = {"last_std": distribution.std.mean((-1, -2)), "noise_norm": self.noise.last.norm(dim=-1)}
@@ -105,7 +111,12 @@ class Block:
 
 
 def check_steps(task: ContinuousTask, config: DraftedSampling) -> None:
-    """Raise ConfigError if drafts would be verified by denoising steps of a model that mixes Gaussians in one step."""
+    """Raise ConfigError if drafts would be verified by denoising steps of a model that mixes Gaussians in one step.
+
+    Args:
+        task: Task of the target.
+        config: Settings; without drafts every model passes.
+    """
     if task.mixture and config.gamma:
         raise ConfigError(
             f"gamma: {config.gamma} drafts are verified by denoising steps, each of them one Gaussian, and this model "
@@ -114,7 +125,13 @@ def check_steps(task: ContinuousTask, config: DraftedSampling) -> None:
 
 
 def whole_canvas(task: ContinuousTask, config: ContinuousSampling, rng: RandomSource) -> Block:
-    """All positions, none of them final."""
+    """Return all positions of a canvas as a block, none of them final.
+
+    Args:
+        task: Task of the canvas.
+        config: Settings; guidance and steps give each position its scale and noise.
+        rng: Random source.
+    """
     position = torch.arange(task.length, device=task.device)
     noise, mixes = position_noise(position, task, config.steps, rng), getattr(config, "drafter", "") == "mixture"
     pick = rng.uniform(DrawKey("pick of the path", 0, position), 1)[:, 0] if mixes else None
@@ -123,9 +140,14 @@ def whole_canvas(task: ContinuousTask, config: ContinuousSampling, rng: RandomSo
 
 
 def next_block(canvas: Block, config: DraftedSampling, done: Tensor, iteration: int, *, bonus: bool = True) -> Block:
-    """Return the positions after the final tokens.
+    """Return the positions after the final tokens: up to gamma drafts and, with `bonus`, one of the target after them.
 
-    Up to gamma drafts and, with `bonus`, one of the target after them.
+    Args:
+        canvas: Result of `whole_canvas`.
+        config: Settings; the first `prefill_share` of the canvas has no drafts.
+        done: Final tokens.
+        iteration: Number of the iteration, for the keys of the draws.
+        bonus: Whether the target decodes the position after the drafts in the same pass.
     """
     n, length = len(done), len(canvas.position)
     prefilled = n < round(config.prefill_share * length)
@@ -135,9 +157,11 @@ def next_block(canvas: Block, config: DraftedSampling, done: Tensor, iteration: 
 
 
 def decode_without_drafts(block: Block, cached: int) -> SubDecoder[Tensor]:
-    """Let the target draw the tokens of a block without drafts, in one forward pass; `cached`: see `PathRequest`.
+    """Let the target draw the tokens of a block in one forward pass, without drafts; they do not attend to each other.
 
-    Several do not see each other.
+    Args:
+        block: Positions to decode.
+        cached: Tokens in the KV cache: `PathRequest.num_cached`.
     """
     unseen = len(block.position) - 1
     tokens = F.pad(block.final_tokens, (0, 0, 0, unseen)) if unseen else block.final_tokens
@@ -158,9 +182,15 @@ def bonus_path(block: Block) -> PathVerification:
 
 
 def draft(block: Block, cached: int, *, mean: bool = False) -> SubDecoder[tuple[Tensor, Paths]]:
-    """Draft the block's tokens one by one, one forward pass each: drafts [W, D] and the paths they came by.
+    """Draft the block's tokens one by one, one forward pass each.
 
-    `cached` is that of the first pass; with `mean` a token is the last step's mean instead of a draw.
+    Args:
+        block: Positions to draft, the first W of it.
+        cached: Tokens in the drafter's KV cache before the first pass.
+        mean: Whether a token is the mean of its last step instead of a draw.
+
+    Returns:
+        Drafts [W, D], and the paths that they came by.
     """
     tokens, paths = block.final_tokens, []
     for i in range(block.W):

@@ -34,9 +34,11 @@ class Flow(Schedule):
 
 @cache
 def flow_schedule(steps: int, last: int = 0) -> Flow:
-    """Return a schedule of `steps` times, evenly spread from pure noise to `last` thousandths.
+    """Return a schedule of evenly spread times, from pure noise on.
 
-    0 means the release's.
+    Args:
+        steps: How many.
+        last: Time of the last step in thousandths; 0 for that of the release.
     """
     times = torch.linspace(1.0, (last or LAST) / 1000, steps, dtype=torch.float64).flip(0)
     thousandths = (times.float() * 1000).long()  # in single precision and cut off, as the release tells them

@@ -37,7 +37,12 @@ class Bridge:
     std: Float[Tensor, "n M K D"]
 
     def sample_path(self, noise: Float[Tensor, "M T D"], pick: Float[Tensor, " M"]) -> Paths:
-        """Draw paths from x_T and the noise of every step but the last; `pick` is uniform and chooses the Gaussians."""
+        """Return one path for each of M tokens.
+
+        Args:
+            noise: x_T, then the noise of every step but the last.
+            pick: Uniform number that chooses the Gaussian of each path.
+        """
         x = noise[:, 0]
         first = self._weight(x)
         below = first.softmax(-1).cumsum(-1) < pick[:, None]
@@ -80,7 +85,12 @@ class Bridge:
 
 
 def make_bridge(tokens: Gaussians, sampling: ContinuousSampling) -> Bridge:
-    """The steps that lead to M mixtures of x_0."""
+    """Return the steps that lead to M mixtures of x_0.
+
+    Args:
+        tokens: Distribution of each clean token.
+        sampling: Schedule, sampler and temperature.
+    """
     now, precision, of_clean, of_noisy, of_state, fixed, spread = _steps(sampling, tokens.mean.device)
     variance = tokens.std.square()
     share = (1 + precision * variance).reciprocal()

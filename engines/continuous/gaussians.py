@@ -37,14 +37,24 @@ class Gaussians:
         return (x[..., None, :] - self.mean) / self.std
 
     def log_density(self, x: Float[Tensor, "... D"], softness: float = 1.0) -> Float[Tensor, "..."]:
-        """Logarithm of the density at x, broadcast over rows; `softness` divides the distances, and them alone."""
+        """Return the logarithm of the density.
+
+        Args:
+            x: Points, whose rows are broadcast to those of the distributions.
+            softness: Divides the distances from the means, but not the standard deviations in the normalisation.
+        """
         dimension = self.mean.shape[-1]
         squared = (self.noise(x) / softness).square().sum(-1)
         each = -0.5 * (squared + dimension * _LOG_TWO_PI) - self.std.log().sum(-1)
         return (self.log_weight + each).logsumexp(-1)
 
     def draw(self, normal: Float[Tensor, "... D"], uniform: Float[Tensor, "..."]) -> Float[Tensor, "... D"]:
-        """The token that a normal number per component makes, and a uniform one that picks the Gaussian."""
+        """Return the token that given random numbers make.
+
+        Args:
+            normal: Standard normal number of every component.
+            uniform: Uniform number that picks the Gaussian; not used where there is one.
+        """
         if self.mean.shape[-2] == 1:
             return self.mean[..., 0, :] + self.std[..., 0, :] * normal
         below = self.log_weight.exp().cumsum(-1) < uniform[..., None]
@@ -56,11 +66,21 @@ class Gaussians:
 
 
 def single_gaussian(mean: Float[Tensor, "*W D"], std: Float[Tensor, "*W D"]) -> Gaussians:
-    """One Gaussian per row."""
+    """Return one Gaussian per row.
+
+    Args:
+        mean: Means.
+        std: Standard deviations of the components, above 0.
+    """
     return Gaussians(mean.new_zeros(*mean.shape[:-1], 1), mean[..., None, :], std[..., None, :])
 
 
 def concat_rows(distributions: Sequence[Gaussians], dim: int = 0) -> Gaussians:
-    """Distributions of several groups of rows as one."""
+    """Return the distributions of several groups of rows as one.
+
+    Args:
+        distributions: Groups with the same number of Gaussians per row.
+        dim: Axis along which they are put together.
+    """
     parts = ([getattr(one, part) for one in distributions] for part in ("log_weight", "mean", "std"))
     return Gaussians(*(torch.cat(part, dim) for part in parts))

@@ -29,10 +29,16 @@ _LARGEST_ROUND: Final = 256
 
 
 def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], max_tries: int, rng: RandomSource) -> GivenPaths:
-    """Return what the target needs to verify drafts x by their whole paths; the first rejected one is sampled again.
+    """Return what the target needs to verify drafts by their whole paths; the first rejected one is sampled again.
 
-    If none is rejected, the target denoises the position after them, with the noise of that position. After `max_tries`
-    proposals a plain sample is used.
+    If none is rejected, the target denoises the position after them, with the noise of that position.
+
+    Args:
+        block: Block of the drafts, and the position after them.
+        drawn: Paths that the drafts came by.
+        x: The drafts.
+        max_tries: Proposals for a replacement; after them a plain sample of the target is used.
+        rng: Random source of verdicts and proposals.
     """
     states = torch.cat([drawn.states, x[:, None]], 1)
 
@@ -49,13 +55,25 @@ def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], max_tries:
 
 
 def log_ratio(drawn: Paths, p: Gaussians, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
-    """Log p / q of whole paths of drafts x, given the target's distributions of all steps along them, [n, W]."""
+    """Return log p / q of whole paths.
+
+    Args:
+        drawn: Paths that the drafts came by.
+        p: The target's distributions of all steps along them, [n, W].
+        x: The drafts, the last states of the paths.
+    """
     after = torch.cat([drawn.states, x[:, None]], 1)[:, 1:].transpose(0, 1)
     return (p.log_density(after) - drawn.distributions.log_density(after)).sum(0)
 
 
 def measured(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, Tensor]:
-    """Return the measures of a verification of drafts x along their paths."""
+    """Return the measures of a verification of drafts: the log ratio of each path, [W].
+
+    Args:
+        drawn: Paths that the drafts came by.
+        paths: The target's distributions along them.
+        x: The drafts.
+    """
     ratio = log_ratio(drawn, paths.distributions, x)
     return {"log_ratio": ratio, "path_log_ratio": ratio}
 

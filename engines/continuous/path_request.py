@@ -60,13 +60,25 @@ class PathContinuation:
 
 
 def whole_paths(row: int, noise: Float[Tensor, "N S D"]) -> DenoiseRequest:
-    """Ask for whole paths of the target."""
+    """Return a request for whole paths of the target at one position.
+
+    Args:
+        row: Index of the position in the block.
+        noise: x_T, then the noise of every step, for each of N paths.
+    """
     steps = torch.full((len(noise),), noise.shape[1] - 1, device=noise.device)
     return DenoiseRequest(torch.full((1,), row, device=noise.device), steps, noise[:, 0], noise)
 
 
 def resampled_path(row: int, states: Float[Tensor, "1 S D"], tries: int, *, capped: bool = False) -> PathContinuation:
-    """Return a whole path of the target, found after `tries` proposals, as the continuation at a position."""
+    """Return a whole path of the target as the continuation at a position.
+
+    Args:
+        row: Index of the position in the block.
+        states: States x_T .. x_0 of the path.
+        tries: Proposals that it took to find it.
+        capped: Whether none was accepted, so that the path is a plain sample.
+    """
     index = torch.full((1,), row, device=states.device)
     left, plain = torch.full_like(index, states.shape[1] - 1), torch.full_like(index, capped, dtype=torch.bool)
     return PathContinuation(index, left, states, states.new_full((1,), tries), plain)

@@ -66,7 +66,14 @@ class DensityRatio:
 def accept(
     log_ratio: Float[Tensor, " W"], rng: RandomSource, draw: DrawKey, *, until_rejection: bool = False
 ) -> CouplingResult:
-    """Accept each draft with probability min(1, R); see `RandomSource.accept` for `until_rejection`."""
+    """Accept each draft with probability min(1, R).
+
+    Args:
+        log_ratio: log R of each draft.
+        rng: Random source.
+        draw: Key of the uniform draws.
+        until_rejection: Whether the caller ignores everything after the first rejection.
+    """
     accept_prob = log_ratio.clamp(max=0.0).exp()
     accepted, uniform = rng.accept(accept_prob, draw, until_rejection=until_rejection)
     return CouplingResult(accepted, accept_prob, uniform)
@@ -85,10 +92,17 @@ class Replacements:
 def draw_replacements(
     ratio: DensityRatio, rejected: Bool[Tensor, " W"], max_tries: int, rng: RandomSource, draw: DrawKey
 ) -> Replacements:
-    """Draw what replaces the rejected drafts, in at most `max_tries` tries each.
+    """Draw what replaces the rejected drafts.
 
     Proposals are made many at a time. Which rows are still without is looked up on the host before each round: how
     many it takes cannot be known beforehand.
+
+    Args:
+        ratio: Density ratio at the positions; proposals are drawn from its p and accepted with probability 1 - 1 / R.
+        rejected: Positions that need a replacement.
+        max_tries: Proposals for each; after them a plain sample of p is used.
+        rng: Random source.
+        draw: Key of the draws.
     """
     width, count, num_tried = ratio.p.mean.shape[-1], _FIRST_ROUND, 0
     token = ratio.p.mean.new_zeros(len(rejected), width)
@@ -129,7 +143,15 @@ class AcceptOrReplaceResult(Replacements):
 def accept_or_replace(
     ratio: DensityRatio, x: Float[Tensor, "W D"], max_tries: int, rng: RandomSource, draw: DrawKey
 ) -> AcceptOrReplaceResult:
-    """Accept or replace drafts x ~ q, each apart from the others. The variant exact is a maximal coupling."""
+    """Accept or replace drafts, each apart from the others; with the variant exact this is a maximal coupling.
+
+    Args:
+        ratio: Density ratio at the positions.
+        x: Drafts, drawn from its q.
+        max_tries: Proposals for each replacement.
+        rng: Random source.
+        draw: Key of the draws.
+    """
     verdict = accept(ratio.log_of_drafts(x), rng, draw.subkey("verdict"))
     new = draw_replacements(ratio, ~verdict.accepted, max_tries, rng, draw)
     return AcceptOrReplaceResult(
@@ -138,13 +160,17 @@ def accept_or_replace(
 
 
 def couple_steps(block: Block, drawn: Paths, tied: int, max_tries: int, rng: RandomSource) -> Steer:
-    """Couple `tied` of the target's denoising steps, those before the last one, to the drafts'.
-
-    See `accept_or_replace`.
+    """Return a function that couples denoising steps of the target to those of the drafts, by `accept_or_replace`.
 
     Given the target's path, the draw of a step follows the target's distribution whatever the draft did, so the path
-    keeps its distribution as well; and if both paths meet, their next distributions are nearly equal. After `max_tries`
-    proposals for the replacement of a state a plain sample is used.
+    keeps its distribution as well; and if both paths meet, their next distributions are nearly equal.
+
+    Args:
+        block: Block whose first W positions have drafts; the others are left as they are.
+        drawn: Paths that the drafts came by.
+        tied: Steps that are coupled, those before the last one.
+        max_tries: Proposals for the replacement of a state; after them a plain sample is used.
+        rng: Random source.
     """
 
     def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:

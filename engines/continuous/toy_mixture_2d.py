@@ -104,7 +104,14 @@ _STDS: Final = torch.tensor([0.45, 0.35, 0.5], dtype=torch.float64)
 def sample(
     mode: Mode, plane: ToyMixtureConfig, position: Int[Tensor, " M"], rng: RandomSource
 ) -> AcceptOrReplaceResult:
-    """Sample a token at every position: from the target alone, or from drafts verified by a ratio."""
+    """Sample a token at every position: from the target alone, or from drafts verified by a ratio.
+
+    Args:
+        mode: "vanilla" for the target alone, else a variant of `DensityRatio`.
+        plane: Both models, and the settings of their samplers.
+        position: Positions, which the random numbers belong to.
+        rng: Random source.
+    """
     noise_alone = denoising.position_noise(position, _TASK, plane.steps, rng, " alone")
     if mode == "vanilla":
         nothing = torch.zeros(len(position), dtype=torch.float64)
@@ -121,7 +128,14 @@ def sample(
 
 
 def distribution(head: denoising.Denoiser, sampling: denoising.ContinuousSampling) -> Float[Tensor, "X Y"]:
-    """Probability of every cell under what a head draws: the density is carried from step to step over a grid."""
+    """Return the probability of every cell under what a head draws.
+
+    The density is carried from step to step over a grid of points.
+
+    Args:
+        head: Network that gives eps and v, in two dimensions.
+        sampling: Schedule, sampler and temperature.
+    """
     schedule = denoising.respaced_cosine_schedule(sampling.steps, sampling.last_timestep, sampling.first_timestep)
     side = torch.linspace(-_FAR, _FAR, _POINTS, dtype=torch.float64)
     area = float(side[1] - side[0]) ** 2
@@ -155,9 +169,11 @@ def count_cells(token: Float[Tensor, "M 2"]) -> Float[Tensor, "X Y"]:
 
 
 def total_variation(share: Float[Tensor, "X Y"], other: Float[Tensor, "X Y"]) -> float:
-    """Return the total variation.
+    """Return the total variation: half the sum of absolute differences over cells, the outside being one more cell.
 
-    Half the sum of absolute differences over cells, with the outside as one more cell.
+    Args:
+        share: Probability or share of every cell; they may sum to less than 1.
+        other: Probability or share of every cell of the other distribution.
     """
     outside = float(share.sum() - other.sum())
     return 0.5 * (float((share - other).abs().sum()) + abs(outside))

@@ -46,9 +46,14 @@ class VerifiedBlock:
         readback: Tensor,
         fate: Tensor | None = None,
     ) -> Decision:
-        """The Decision on the block, by default up to the first rejection.
+        """Return the decision on the block, by default up to the first rejection.
 
-        `numbers` makes what the method adds to the measures of the last step, for the record alone.
+        Args:
+            token: Token of each position after the pass.
+            verdict: Verdicts on the drafts.
+            numbers: Makes what the method adds to the measures of the last step, for the record alone.
+            readback: Which of the tokens the method reads on the host.
+            fate: Codes of the outcomes, if others are discarded than those after the first rejection.
         """
         return Decision(
             self.block.position,
@@ -125,7 +130,13 @@ def _plain(*distributions: Gaussians) -> bool:
 def search_measures(
     rejected: Bool[Tensor, " W"], new: Replacements | PathContinuation, decided: Callable[[], Mapping[str, Tensor]]
 ) -> Mapping[str, Tensor]:
-    """Return the measures of a verification, and of the search for replacements."""
+    """Return the measures of a verification, and of the search for replacements: NaN where nothing was rejected.
+
+    Args:
+        rejected: Rejected drafts.
+        new: Replacements, with the number of proposals.
+        decided: Makes the measures of the verification.
+    """
     return {
         **decided(),
         "tries": torch.where(rejected, new.tries, torch.nan),

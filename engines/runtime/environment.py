@@ -16,7 +16,12 @@ _LIBRARIES: Final = ("torch", "transformers", "diffusers", "numpy")
 
 
 def environment(device: torch.device, dtype: torch.dtype) -> Environment:
-    """The environment of a run on `device`."""
+    """Return the environment of a run.
+
+    Args:
+        device: Device of the target.
+        dtype: Number format of its weights.
+    """
     return Environment(
         device=device_name(device),
         dtype=str(dtype).removeprefix("torch."),

@@ -59,12 +59,24 @@ class InPlaceSession:
 
 
 def differs_in_shift(task: Task, draft_task: Task) -> bool:
-    """Whether a drafter is read in place, and its target to the left."""
+    """Return whether a drafter predicts the token at each position, and its target the token after it.
+
+    Args:
+        task: Task of the target.
+        draft_task: Task of the drafter.
+    """
     return isinstance(task, TextTask) and isinstance(draft_task, TextTask) and task.shift and not draft_task.shift
 
 
 def check_prompt_compatibility(target: Model, draft: Model, task: Task, draft_task: Task) -> None:
-    """Raise ValueError if models of one vocabulary do not predict the same positions of the same text."""
+    """Raise ValueError if models of one vocabulary do not predict the same positions of the same text.
+
+    Args:
+        target: Target, which the error names.
+        draft: Drafter, which the error names.
+        task: Task of the target; other tasks than those of texts pass.
+        draft_task: Task of the drafter.
+    """
     if not (isinstance(task, TextTask) and isinstance(draft_task, TextTask)):
         return
     alike = (task.mask, task.full, task.causal) == (draft_task.mask, draft_task.full, draft_task.causal)
@@ -76,7 +88,14 @@ def check_prompt_compatibility(target: Model, draft: Model, task: Task, draft_ta
 
 
 def check_heads(drafter: str, task: ContinuousTask, name: str, draft_task: Task) -> None:
-    """Raise ConfigError where the drafter called `name` mixes Gaussians and `drafter` does not, or vice versa."""
+    """Raise ConfigError where a drafter mixes Gaussians and the setting `drafter` is for one that denoises or vice versa.
+
+    Args:
+        drafter: The setting: "mixture", "small", or another one, which passes.
+        task: Task of the target.
+        name: Drafter, which the error names.
+        draft_task: Task of the drafter.
+    """
     mixes = isinstance(draft_task, ContinuousTask) and draft_task.mixture
     if drafter == "mixture" and not mixes:
         raise ConfigError(

@@ -110,13 +110,18 @@ def derived_measures(decision: Decision) -> dict[str, Tensor]:
     }
 
 
-def top_k_tokens(decision: Decision, judged: Sequence[int], count: int) -> Iterator[Likely]:
+def top_k_tokens(decision: Decision, verified: Sequence[int], count: int) -> Iterator[Likely]:
     """Yield the candidates of the verdicts on some drafts: each token once, by falling p.
 
-    These are the draft, its replacement, and the `count` most likely tokens under p, under q and in the residual.
+    These are the draft, its replacement, and the most likely tokens under p, under q and in the residual.
+
+    Args:
+        decision: Decision with the columns p, q and draft.
+        verified: Entries with a verdict.
+        count: Most likely tokens of each kind, k.
     """
     assert decision.p is not None and decision.q is not None and decision.draft is not None
-    rows = torch.tensor(judged, device=decision.p.device)
+    rows = torch.tensor(verified, device=decision.p.device)
     both = torch.stack([decision.p[rows], decision.q[rows]]).float()
     top = torch.cat([both, both[:1] - both[1:]]).topk(min(count, both.shape[-1]))  # [3, R, k]
     named = torch.stack([decision.draft[rows], decision.token[rows]], 1)

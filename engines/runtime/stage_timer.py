@@ -33,7 +33,12 @@ class Host:
         return time.perf_counter()
 
     def milliseconds(self, since: Any, until: Any) -> float:
-        """The time between two marks, of which the host has seen the end."""
+        """Return the time between two marks of `mark`.
+
+        Args:
+            since: Mark at the beginning.
+            until: Mark at the end, which the host has passed.
+        """
         return 1000 * float(until - since)
 
 
@@ -72,7 +77,12 @@ class StageTimer:
         self._marks: list[tuple[str, Any]] = [("", accelerator.mark())]
 
     def lap(self, stage: str, result: Tensor | None = None) -> None:
-        """A stage is over once `made` is there."""
+        """End a stage.
+
+        Args:
+            stage: Its name in the trace; the time since the last mark is added to it.
+            result: Result of the stage, which exists once it has ended.
+        """
         self._marks.append((stage, self._accelerator.mark(result)))
 
     def milliseconds(self) -> Milliseconds:

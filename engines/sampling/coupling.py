@@ -118,12 +118,22 @@ def sample_residual(
 
 
 def collision_independent(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
-    """P(x = y) for separate draws: sum_i p_i q_i."""
+    """Return P(x = y) for separate draws: sum_i p_i q_i.
+
+    Args:
+        q: Distributions of x.
+        p: Distributions of y.
+    """
     return (p * q).sum(-1)
 
 
 def total_variation(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
-    """TV(p, q); P(x = y) under the maximal coupling is 1 - TV (SCD, Thm. 2)."""
+    """Return TV(p, q); P(x = y) under the maximal coupling is 1 - TV (SCD, Thm. 2).
+
+    Args:
+        q: Distributions of x.
+        p: Distributions of y.
+    """
     return 0.5 * (p - q).abs().sum(-1)
 
 

@@ -167,9 +167,12 @@ def _uniform(hashed: Integers) -> Tensor:
 
 
 def sample_in_chunks(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
-    """One id a row where it is wanted, on a CPU, and 0 elsewhere; `do` makes them of the indices of some rows.
+    """Return one id a row, on a CPU; a few rows at a time, whose numbers stay in the processor's cache.
 
-    A few rows of `count` numbers at a time stay in the processor's cache.
+    Args:
+        where: Rows that need an id; the others get 0.
+        count: Numbers in a row.
+        do: Makes the ids of the rows with given indices.
     """
     ids, rows, step = (
         torch.zeros_like(where, dtype=torch.long),

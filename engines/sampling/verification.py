@@ -67,7 +67,12 @@ def verify_in_order(
 
 
 def fates(r: Int[Tensor, ""], W: int) -> Int[Tensor, " W"]:
-    """Return the fates of W drafts: accepted before the first rejection r, resampled there, discarded after it."""
+    """Return the fates of W drafts: accepted before the first rejection, resampled there, discarded after it.
+
+    Args:
+        r: Index of the first rejection; W if there is none.
+        W: Number of drafts.
+    """
     slot = torch.arange(W, device=r.device)
     fate = torch.where(slot < r, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.DISCARDED])
     return torch.where(slot == r, FATE_CODES[Fate.RESAMPLED], fate)
