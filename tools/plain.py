@@ -109,7 +109,14 @@ NAMES = re.compile(
 )
 # Packages whose public functions all describe their parameters; more are added as they are described.
 DESCRIBED = (
-    *("engines/ar/", "engines/continuous/", "engines/models/", "engines/runtime/", "engines/sampling/"),
+    *(
+        "engines/ar/",
+        "engines/continuous/",
+        "engines/diffusion_lm/",
+        "engines/models/",
+        "engines/runtime/",
+        "engines/sampling/",
+    ),
     *("engines/protocol.py", "engines/settings.py", "engines/transfer.py"),
 )
 # Methods of the protocols in engines/protocol.py, engines/continuous and engines/sampling, which describe them; and
@@ -205,7 +212,9 @@ def in_python(file: str, source: str) -> Iterator[Finding]:
 
 def in_parameters(file: str, tree: ast.Module) -> Iterator[Finding]:
     """Yield public functions of several parameters that describe none of them, in the packages of `DESCRIBED`."""
-    for owner in (tree, *(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")):
+    classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")
+    owners: list[ast.Module | ast.ClassDef] = [tree, *classes]
+    for owner in owners:
         for node in owner.body:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
                 continue

@@ -32,9 +32,12 @@ SubSize = Literal["block", "1", "2", "4", "8", "16"]
 
 
 def text_canvas(length: int, size: int, before: int) -> Canvas:
-    """Return the canvas of an answer of `length` positions after `before` tokens, on a grid of blocks of `size`.
+    """Return the canvas of an answer on a grid of blocks that starts with the prompt.
 
-    A block that exceeds the answer is recorded up to its end.
+    Args:
+        length: Positions of the answer; a block that exceeds it is recorded up to its end.
+        size: Positions of a block.
+        before: Tokens before the answer, so that its first block is `before % size` positions shorter.
     """
     offset = before % size
     return Canvas(kind="text", shape=(length,), block=min(size, length + offset), block_offset=offset)
@@ -248,14 +251,24 @@ class BlockSequence:
         return mask not in answer or any(end in answer[: answer.index(mask)] for end in self.task.eos_token_ids)
 
     def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
-        """Make tokens final; go on to the next block when this one is full."""
+        """Make tokens final, and go on to the next block if this one is full.
+
+        Args:
+            position: Positions, counted from the prompt's beginning.
+            token: A token for each of them.
+        """
         self._held_ids[position] = token
         self.move_on()
 
     def write(self, position: Int[Tensor, " m"], answer: Sequence[int]) -> bool:
-        """Make those tokens final that an answer wants, and stay in the block; whether there were any.
+        """Make those tokens final that an answer selects, and stay in the block.
 
-        The answer has a token for every position, and then 1 or 0 for each.
+        Args:
+            position: Positions of the decision.
+            answer: Its readback: a token for every position, and then 1 or 0 for each.
+
+        Returns:
+            Whether any token was selected.
         """
         positions = position.tolist()
         chosen = {index: answer[i] for i, index in enumerate(positions) if answer[len(positions) + i]}
@@ -272,7 +285,12 @@ class BlockSequence:
     ) -> Decision:
         """Return the decision of a pass, whose readback goes to `write`.
 
-        `decided` has tokens, fates and accepted flags.
+        Args:
+            position: Positions, counted from the prompt's beginning.
+            decided: Tokens, a function that returns their fates, and flags of those that become final.
+            probs: Distributions at the positions.
+            confidence: What the policy ranked them by.
+            signals: Further numbers of the step, by name.
         """
         token, fate, accepted = decided
         canvas_position, readback = (
@@ -324,9 +342,14 @@ class BlockSequence:
         return (position == self._first) & self.task.shift
 
     def request_layout(self, layout: PassLayout, mode: str, role: Role = "self") -> BlockRequest:
-        """Return a request for a layout, led by the final tokens that the model of this role has not stored.
+        """Return a request for a layout, led by the final tokens that the model has not stored.
 
         They count as stored from now on, so the request must be sent.
+
+        Args:
+            layout: Tokens of the pass with their positions and their attention mask.
+            mode: Purpose of the pass, for the trace.
+            role: Which of two models runs it.
         """
         lead, fed = self._lead(role), layout
         if lead.start < lead.stop:
@@ -368,7 +391,15 @@ class BlockSequence:
 def sample_open_positions(
     probs: Float[Tensor, "m V"], position: Int[Tensor, " m"], iteration: int, rng: RandomSource, mode: str
 ) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
-    """A token for every open position and its probability, by which policies rank it."""
+    """Return a token for every open position, and its probability, by which policies rank it.
+
+    Args:
+        probs: Distributions at the positions.
+        position: Positions, for the keys of the draws.
+        iteration: Number of the iteration, for the keys of the draws.
+        rng: Random source.
+        mode: "greedy" for the most likely tokens, else they are sampled.
+    """
     if mode == "greedy":
         confidence, token = probs.max(-1)
         return token, confidence

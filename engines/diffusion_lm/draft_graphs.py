@@ -35,11 +35,16 @@ class Graph:
         return Graph(tuple(node for node in self.nodes if not node or node[-1] <= count))
 
     def prune_by_expected_gain(self, chance: Sequence[float], min_gain: float, count: int) -> "Graph":
-        """Return the root, and the nodes whose expected gain over the remaining nodes is at least `min_gain` tokens.
+        """Return the root, and the nodes whose expected gain over the remaining nodes is large enough.
 
         A node gains a token if all that it fills is accepted, and no other fed node of its size is accepted; drafts are
-        accepted independently, each with the `chance` of its rank. A node that fills all of `count` open positions
-        gains nothing: if it is accepted, the policy reveals them without it.
+        accepted independently. A node that fills all open positions gains nothing: if it is accepted, the policy
+        reveals them without it.
+
+        Args:
+            chance: Probability that the draft of each rank is accepted.
+            min_gain: Minimum gain, in tokens.
+            count: Number of open positions.
         """
         fed: list[tuple[int, ...]] = []
         for node in self.restrict_to(count).nodes:
@@ -95,7 +100,12 @@ def star(k: int) -> Graph:
 
 @cache
 def sibling_nodes(k: int, start: int = 0) -> Graph:
-    """The ranks 1 .. k, one draft each, on top of the first `start` ones that all drafts hold (FDM)."""
+    """Return nodes that differ in one draft (FDM).
+
+    Args:
+        k: Largest rank: there is a node for each of 1 .. k.
+        start: Ranks that all nodes hold: 1 .. start.
+    """
     common = set(range(1, start + 1))
     return Graph(tuple(dict.fromkeys(tuple(sorted(common | {rank})) for rank in range(1, k + 1))))
 

@@ -73,7 +73,14 @@ class BestRow:
 def build_rows(
     row: BlockSequence, drafts: RankedDrafts | None, graph: Graph, ahead: Int[Tensor, " s"] | None = None
 ) -> DraftRows:
-    """Return the rows of the nodes whose ranks exist; without drafts, the current tokens. `ahead` is the next block."""
+    """Return the rows of a pass, one for each node whose ranks exist.
+
+    Args:
+        row: Sequence, with its open positions.
+        drafts: Drafts for them, by rank; None for one row with the current tokens.
+        graph: Nodes: sets of ranks that a row fills.
+        ahead: Positions of the next block, which no row fills.
+    """
     position = row.open
     if drafts is None:
         nothing = torch.zeros_like(position, dtype=torch.bool)
@@ -88,14 +95,26 @@ def build_rows(
 
 
 def row_probs(row: BlockSequence, rows: DraftRows) -> SubDecoder[Float[Tensor, "K m V"]]:
-    """Request a pass over the rows and return their distributions at the open positions."""
+    """Request a pass over the rows, and return their distributions at the open positions.
+
+    Args:
+        row: Sequence.
+        rows: Result of `build_rows`.
+    """
     mode = "draft" if rows.drafts is None else "lookahead"
     probs = as_probs((yield row.request_open_positions(mode, tokens=rows.tokens)))
     return probs.view(len(rows.filled), len(row.open), -1)
 
 
 def best_row(row: BlockSequence, rows: DraftRows, probs: Float[Tensor, "K m V"], score: Float[Tensor, " K"]) -> BestRow:
-    """Return the row with the best score; ties go to the first."""
+    """Return the row with the best score; ties go to the first.
+
+    Args:
+        row: Sequence.
+        rows: Rows of the pass.
+        probs: Their distributions at the open positions.
+        score: Score of each row.
+    """
     index = score.argmax()
     filled, probs_now = to_device(rows.filled, probs.device)[index[None]][0], probs[index[None]][0]
     max_prob, token = probs_now.max(-1)
@@ -148,7 +167,12 @@ def reveal(
 
 
 def rank_by_confidence(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
-    """Return the ranks of the remaining positions by falling confidence, from 1, ties by position; 0 for the others."""
+    """Return the ranks of positions by falling confidence, from 1, ties by position.
+
+    Args:
+        confidence: Confidence at each position.
+        left: Positions that are ranked; the others get 0.
+    """
     order = torch.where(left, confidence, -torch.inf).argsort(descending=True, stable=True)
     ranks = torch.arange(1, len(order) + 1, device=order.device)
     return torch.zeros_like(order).scatter_(0, order, ranks) * left
@@ -157,7 +181,14 @@ def rank_by_confidence(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]
 def apply_answer(
     row: BlockSequence, rows: DraftRows, answer: Sequence[int], probs: Float[Tensor, "m V"]
 ) -> RankedDrafts | None:
-    """Put an answer, tokens and then ranks, into the row; those with a rank are drafts, below 0 it is neither."""
+    """Write an answer into the sequence, and return the drafts that remain; None if there are none.
+
+    Args:
+        row: Sequence; its tokens with rank 0 become final.
+        rows: Rows of the pass.
+        answer: Tokens of the open positions, and then their ranks: those above 0 are drafts, those below are neither.
+        probs: Distributions of the open positions, kept with the drafts.
+    """
     count = len(answer) // 2
     tokens, ranks = answer[:count], answer[count:]
     row.write(rows.position + row.prompt_length, [*tokens, *(not rank for rank in ranks)])
@@ -170,7 +201,13 @@ def apply_answer(
 
 
 def draft_graph(rows: DraftRows, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:
-    """Return the rows and their outcome, for the record."""
+    """Return the rows and their outcome, for the record.
+
+    Args:
+        rows: Rows of the pass, with drafts.
+        accepted: Whether each row was accepted.
+        accepted_under: Whether the row of the first index accepts that of the second.
+    """
     graph, drafts = rows.graph, rows.drafts
     assert drafts is not None
     position_of = dict(zip(drafts.rank.tolist(), rows.position.tolist(), strict=False))
@@ -185,10 +222,16 @@ def draft_graph(rows: DraftRows, accepted: Bool[Tensor, " K"], accepted_under: B
 def verdicts(
     decision: Decision, rows: DraftRows, outcome: GraphAcceptance, probs: Float[Tensor, "K m V"]
 ) -> dict[str, Any]:
-    """Return the columns that precede a complete decision on the winner's open positions: the outcome of all drafts.
+    """Return the columns of a complete decision: the outcome of all drafts, then the winner's open positions.
 
     A draft is verified by the row that accepted the smallest accepted set that contains it, or else by the winner; it
     is rejected if a set one larger than the winner's contains it, and dropped unverified otherwise.
+
+    Args:
+        decision: Decision on the winner's open positions.
+        rows: Rows of the pass, with drafts.
+        outcome: Accepted rows, and the winner.
+        probs: Distributions of all rows at the open positions.
     """
     drafts = rows.drafts
     assert drafts is not None
@@ -222,7 +265,14 @@ def verdicts(
 
 
 def with_scores(decision: Decision, rows: DraftRows, score: Float[Tensor, " K"], winner: Int[Tensor, ""]) -> Decision:
-    """Put before a decision on the winner's open positions the drafts that only losing rows hold, with scores."""
+    """Return a decision with the drafts that only losing rows hold before its own entries, and with scores.
+
+    Args:
+        decision: Decision on the winner's open positions.
+        rows: Rows of the pass, with drafts.
+        score: Score of each row.
+        winner: Index of the winner.
+    """
     drafts = rows.drafts
     assert drafts is not None
     order = to_device(drafts.rank.argsort()[: rows.graph.reach], score.device)
@@ -247,7 +297,13 @@ def with_scores(decision: Decision, rows: DraftRows, score: Float[Tensor, " K"],
 
 
 def check_size(task: TextTask, size: int, graph: Graph) -> None:
-    """Raise ConfigError if the distributions of all rows do not fit in memory."""
+    """Raise ConfigError if the distributions of all rows do not fit in memory.
+
+    Args:
+        task: Task, which gives the vocabulary size.
+        size: Positions of a block.
+        graph: One row for each of its nodes.
+    """
     rows = len(graph.nodes)
     needed = 3 * 8 * rows * size * task.vocab_size
     if needed > MAX_BYTES:

@@ -28,7 +28,15 @@ Sequences = Mapping[tuple[int, ...], int]
 
 
 def prompts(path: Path, count: int) -> list[str]:
-    """Return the last `count` prompts of a JSON list of texts or of objects with a `question`; ValueError for fewer."""
+    """Return the last prompts of a JSON list.
+
+    Args:
+        path: File with a list of texts, or of objects with a `question`.
+        count: How many of them, at least 1.
+
+    Raises:
+        ValueError: If the file holds no such list, or fewer prompts.
+    """
     try:
         data: Any = json.loads(read_bytes(path))
         texts = [one if isinstance(one, str) else str(one["question"]) for one in data]
@@ -49,11 +57,16 @@ def count_rank_sequences(runs: Sequence[Sequence[Step]]) -> Sequences:
 
 
 def best_graph(sequences: Sequences, depth: int, rows: int) -> Graph:
-    """Return the graph of at most `rows` rows and `depth` levels that reaches deepest on average, found greedily.
+    """Return the graph that reaches deepest on average, found greedily.
 
     At a step, a graph is followed along the accepted sequence as long as it contains its ranks. Every addition is the
     next set of some sequence, and the one that adds most to the sum of depths; ties go to the smaller set, then to
     lower ranks.
+
+    Args:
+        sequences: Ranks in the order in which they were accepted -> how often that happened.
+        depth: Maximum number of levels.
+        rows: Maximum number of nodes, the root included.
     """
     nodes: set[tuple[int, ...]] = {()}
     while len(nodes) < rows:
@@ -75,14 +88,35 @@ def _reached(ranks: tuple[int, ...], nodes: Set[tuple[int, ...]]) -> int:
 
 
 def draft_graph(task: TextTask, kind: str, policy: tuple[str, float, int], depth: int, rows: int) -> Graph:
-    """Return the draft graph "chain", "dag" or "calibrated" of a depth; raises ConfigError as `calibrated` does."""
+    """Return a draft graph.
+
+    Args:
+        task: Task, which names the model of a calibration.
+        kind: "chain", "dag" or "calibrated".
+        policy: Name of the policy, threshold and block size of a calibration.
+        depth: Number of levels.
+        rows: Maximum number of nodes of a calibrated graph.
+
+    Raises:
+        ConfigError: If nothing is calibrated for the model and the policy.
+    """
     if kind == "calibrated" and depth:
         return calibrated(task, policy, depth, rows)
     return chain(depth) if kind == "chain" else dag(depth)
 
 
 def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows: int) -> Graph:
-    """The stored graph for a model, policy, threshold and block size; raises ConfigError without one."""
+    """Return the stored graph for a model and a policy.
+
+    Args:
+        task: Task, which names the model.
+        policy: Name of the policy, threshold and block size.
+        depth: Maximum number of levels.
+        rows: Maximum number of nodes.
+
+    Raises:
+        ConfigError: If there is none, or it belongs to other weights; the message has the command that makes it.
+    """
     name, tau, block = policy
     if task.card is None:
         raise ConfigError("graph: nothing can be calibrated for a model without a name; use dag or chain.")
@@ -101,14 +135,24 @@ def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows:
 
 
 def path_of(model: str, policy: tuple[str, float, int]) -> Path:
-    """Return the path of the calibration of a model and a policy."""
+    """Return the path of a calibration.
+
+    Args:
+        model: Id of the model.
+        policy: Name of the policy, threshold (not used by greedy) and block size.
+    """
     name, tau, block = policy
     stem = name if name == "greedy" else f"{name}-{tau:g}"
     return FOLDER / model.replace("/", "--") / f"{stem}-block{block}.json"
 
 
 def key(card: ModelCard, policy: tuple[str, float, int]) -> dict[str, Any]:
-    """Return the model and policy that a calibration holds for."""
+    """Return the model and policy that a calibration holds for.
+
+    Args:
+        card: Card of the model, with the hashes of its weights.
+        policy: Name of the policy, threshold (None in the key of greedy) and block size.
+    """
     name, tau, block = policy
     digest = hashlib.sha256(json.dumps(dict(card.weights), sort_keys=True).encode()).hexdigest()[:32]
     return {
@@ -121,7 +165,14 @@ def key(card: ModelCard, policy: tuple[str, float, int]) -> dict[str, Any]:
 
 
 def write(path: Path, wanted: Mapping[str, Any], about: Mapping[str, Any], sequences: Sequences) -> None:
-    """Store a calibration, whole or not at all."""
+    """Store a calibration, whole or not at all.
+
+    Args:
+        path: Result of `path_of`.
+        wanted: Result of `key`.
+        about: How it was made, for readers of the file.
+        sequences: Ranks in the order in which they were accepted -> how often that happened.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     counted = sorted(sequences.items(), key=lambda pair: (-pair[1], pair[0]))
     lines = ",\n".join(f"  {json.dumps([list(ranks), count])}" for ranks, count in counted)

@@ -17,9 +17,13 @@ AttentionMask = Bool[Tensor, "n n"]
 
 @lru_cache(maxsize=1024)
 def block_causal(count: int, size: int, before: int = 0, *, causal: bool = False) -> AttentionMask:
-    """Return the mask in which each of `count` tokens attends to its own block and earlier blocks; size 1 is causal.
+    """Return the mask in which each token attends to its own block and earlier blocks. Do not modify it.
 
-    A block starts after the first `before`; with `causal` these attend no further than to themselves. Do not modify it.
+    Args:
+        count: Number of tokens.
+        size: Tokens of a block; 1 is a causal mask.
+        before: Tokens before the first block.
+        causal: Whether those before attend no further than to themselves.
     """
     index = torch.arange(-before, count - before)
     block = torch.where(index < 0, index, index // size) if causal else index // size
@@ -27,10 +31,15 @@ def block_causal(count: int, size: int, before: int = 0, *, causal: bool = False
 
 
 def verifier(count: int, first: int, more: int = 0) -> AttentionMask:
-    """Return S2D2's mask over [F | M] (arXiv 2603.25702, eq. 3): `count` filled tokens, mask copies from `first` on.
+    """Return S2D2's mask over [F | M] (arXiv 2603.25702, eq. 3): filled tokens, and mask copies of some of them.
 
-    `more` further copies are for positions after them. F is causal and attends to no copy. A copy attends to the filled
-    tokens strictly before its own and to itself, so that its logits are those of block size 1.
+    F is causal and attends to no copy. A copy attends to the filled tokens strictly before its own and to itself, so
+    that its logits are those of block size 1.
+
+    Args:
+        count: Number of filled tokens.
+        first: Index of the first token with a copy; all after it have one.
+        more: Further copies, for positions after the filled ones.
     """
     copied = torch.arange(first, count + more)
     filled = torch.arange(count)
@@ -40,7 +49,12 @@ def verifier(count: int, first: int, more: int = 0) -> AttentionMask:
 
 
 def drafting_mask(count: int, first: int) -> AttentionMask:
-    """S2D2's drafting mask (eq. 4): rows before the first open position are causal, the others see everything."""
+    """Return S2D2's drafting mask (eq. 4): rows before the first open position are causal, the others attend to all.
+
+    Args:
+        count: Tokens of the block.
+        first: Index of the first open position in it.
+    """
     row = torch.arange(count)
     return (row[:, None] >= row[None, :]) | (row[:, None] >= first)
 
@@ -50,9 +64,13 @@ def temporal(count: int, before: int, after: int) -> Bool[Tensor, "k k"]:
     """Return SimSD's mask over [D | M] (arXiv 2606.02544, eq. 1): drafts in drafting order, and mask copies of them.
 
     Every row attends to each position exactly once: as a draft if it was drafted by then, as a mask otherwise. Other
-    tokens of the block, before and after the two, are visible to all and attend to masks instead of drafts. So tokens
-    that are not verified look as they do before drafting, and no draft reaches a verdict through them. Do not modify
-    it.
+    tokens of the block are visible to all and attend to masks instead of drafts. So tokens that are not verified look
+    as they do before drafting, and no draft reaches a verdict through them. Do not modify it.
+
+    Args:
+        count: Number of drafts.
+        before: Other tokens of the block before D.
+        after: Other tokens of the block after M.
     """
     query, key = torch.arange(count)[:, None], torch.arange(count)[None, :]
     drafts, length = slice(before, before + count), before + 2 * count + after
@@ -65,7 +83,12 @@ def temporal(count: int, before: int, after: int) -> Bool[Tensor, "k k"]:
 
 
 def prefix_mask(lead: Bool[Tensor, "n n"], tail: Bool[Tensor, "m m"]) -> Bool[Tensor, "k k"]:
-    """The mask of `lead` tokens followed by `rest`, which see all of the lead and are not seen by it."""
+    """Return the mask of tokens followed by others, which attend to all of the first and are not attended to by them.
+
+    Args:
+        lead: Mask of the first n tokens.
+        tail: Mask of the m tokens after them.
+    """
     return torch.cat([pad(lead, (0, len(tail))), pad(tail, (len(lead), 0), value=True)])
 
 

@@ -143,7 +143,15 @@ def estimates(
     exponent: float,
     cut: float,
 ) -> dict[str, Float[Tensor, " m"]]:
-    """Every estimate, by name; `exponent` is beta, gamma and k, `cut` is t."""
+    """Return every estimate of the acceptance probability of the drafts, by name.
+
+    Args:
+        probs: Distributions that the drafts come from.
+        confidence: Probability of each draft in its distribution.
+        uniform: Uniform number of each, the estimate "random".
+        exponent: beta of "entropy", gamma of "power" and k of "clipped_margin".
+        cut: t, the threshold of "hard_entropy" and "margin".
+    """
     share, gap = entropy_share(probs), margin(probs)
     return {
         "random": uniform,
@@ -200,14 +208,25 @@ class Route:
 
 
 def initial_state(settings: RouterSettings, device: torch.device) -> RouterState:
-    """The memory of a sequence that begins: switched off, nothing tried."""
+    """Return the memory of a sequence that starts: switched off, nothing tried.
+
+    Args:
+        settings: Number of buckets of span, progress and entropy.
+        device: Device of the model.
+    """
     span, progress, entropy = settings.buckets
     table = torch.zeros(span * progress * entropy, 2, dtype=torch.float64, device=device)
     return RouterState(torch.zeros((), dtype=torch.bool, device=device), table, table)
 
 
 def route(settings: RouterSettings, view: RouterInput, memory: RouterState) -> Route:
-    """Whether to verify (Alg. 4). Without a span there is nothing to decide."""
+    """Decide whether to verify (Alg. 4). Without a span there is nothing to decide.
+
+    Args:
+        settings: Router, estimator, and their thresholds.
+        view: Distributions and confidence of the span, and the progress.
+        memory: Memory of the sequence.
+    """
     count, device = len(view.probs), view.probs.device
     if not count:
         return Route(torch.zeros((), dtype=torch.bool, device=device), memory, lambda: view.confidence)
@@ -240,7 +259,12 @@ def route(settings: RouterSettings, view: RouterInput, memory: RouterState) -> R
 
 
 def update_state(route: Route, committed: Int[Tensor, ""]) -> RouterState:
-    """The memory after a decision that made `committed` tokens final (eq. 18)."""
+    """Return the memory after a decision (eq. 18).
+
+    Args:
+        route: The decision.
+        committed: Tokens that it made final; the reward is their number per pass.
+    """
     if route.bucket is None:
         return route.memory
     here = (route.bucket, route.verify.long()[None])

@@ -51,19 +51,30 @@ class FilledSpan:
 
 
 def drafting(row: BlockSequence, settings: SpanSettings) -> Tensor | None:
-    """Return the attention mask within the block of a draft pass: eq. 4, or None for full attention."""
+    """Return the attention mask within the block of a draft pass: eq. 4, or None for full attention.
+
+    Args:
+        row: Sequence, with its block and its open positions.
+        settings: `causal_draft` and block size.
+    """
     if not settings.causal_draft or settings.size == 1:
         return None
     return masks.drafting_mask(row.block.stop - row.block.start, int(row.open[0]) - row.block.start)
 
 
-def judging(
+def verification_layout(
     row: BlockSequence, span: Int[Tensor, " L"], filled: Int[Tensor, " T"], settings: SpanSettings
 ) -> PassLayout:
-    """Return the verifier's input for a span, where `filled` is the row with its drafts.
+    """Return the verifier's input for a span.
 
     [F | M] under eq. 3: the block with its drafts, and mask copies of the span. A right-shifted model needs no copies:
     a causal pass over F gives the distribution of a token at its left neighbour.
+
+    Args:
+        row: Sequence, with its block.
+        span: Positions with drafts that are verified, consecutive.
+        filled: Tokens of the sequence with the drafts in place.
+        settings: Layout: "full" has the rest of the block and copies of all of it, too.
     """
     start, is_full = row.block.start, settings.layout == "full"
     stop = row.block.stop if is_full else int(span[-1]) + (0 if row.task.shift else 1)

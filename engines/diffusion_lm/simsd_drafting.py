@@ -42,10 +42,16 @@ class Pick:
 
 
 def draft_pass(row: BlockSequence, ids: Tensor, open_: Tensor, pick: Pick) -> SubDecoder[list[Chosen]]:
-    """One pass of the drafter over the block as `ids` has it; the surest of the open positions take tokens.
+    """Run one pass of the drafter over the block, and return the drafts of the most confident open positions.
 
     Positions are chosen by their distributions, not by the tokens drawn there: a choice that favours likely draws would
     make the token's distribution another than q.
+
+    Args:
+        row: Sequence, with its block.
+        ids: Tokens of the sequence with earlier drafts in place; the new ones are written into it.
+        open_: Positions without a draft.
+        pick: How many positions are chosen, and how their tokens are drawn.
     """
     position, read = torch.arange(row.block.start, row.block.stop), open_ - (row.block.start + row.task.shift)
     tokens = ids[None, row.block].clone()
@@ -59,9 +65,15 @@ def draft_pass(row: BlockSequence, ids: Tensor, open_: Tensor, pick: Pick) -> Su
 def choose_surest(
     row: BlockSequence, request: ForwardRequest, position: Tensor, pick: Pick
 ) -> SubDecoder[list[Chosen]]:
-    """Ask, and put tokens at the positions whose distributions are surest, the surest first.
+    """Run a pass, and draw tokens at the positions with the most confident distributions, these first.
 
-    Before all comes a position that only the first pass after the block before predicts.
+    A position that only the first pass after the previous block predicts comes before all others.
+
+    Args:
+        row: Sequence.
+        request: The pass.
+        position: Positions that may be chosen, in the order of its distributions.
+        pick: How many positions are chosen, and how their tokens are drawn.
     """
     probs = as_probs((yield request))
     carried, best = to_device(row.carried(position), probs.device), probs.max(-1).values

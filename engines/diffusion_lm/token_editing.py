@@ -20,7 +20,13 @@ MAX_PASSES: Final = 16
 
 
 def propose_edits(probs: Tensor, ids: Tensor, threshold: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the most likely tokens [m] of filled positions, their probability, and whether to replace the old ones."""
+    """Return the most likely tokens of filled positions, their probability, and whether to replace the old ones.
+
+    Args:
+        probs: Distributions [m, V].
+        ids: Tokens that are there, [m].
+        threshold: Probability above which another token replaces the old one; 1 replaces none.
+    """
     confidence, token = probs.max(-1)
     return token, confidence, unmasking.edits(confidence, token, to_device(ids, probs.device), threshold)
 
@@ -31,7 +37,13 @@ def fates(edited: Tensor) -> Tensor:
 
 
 def edit_until_stable(row: BlockSequence, threshold: float, passes: int = MAX_PASSES) -> SubDecoder[None]:
-    """Passes over a block with nothing left to fill, until one of them edits nothing."""
+    """Run passes over a block with nothing left to fill, until one of them edits nothing.
+
+    Args:
+        row: Sequence, with its block.
+        threshold: Probability above which another token replaces the old one; from 1 on no pass is run.
+        passes: Maximum number of passes.
+    """
     position = row.written
     for _ in range(passes if threshold < 1 and len(position) else 0):
         probs = as_probs((yield row.request_open_positions("edit", read=position)))

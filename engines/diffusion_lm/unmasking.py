@@ -41,7 +41,12 @@ ANCHOR_RADIUS: Final = 4
 
 
 def top_confident(confidence: Confidence, count: int) -> Chosen:
-    """The `count` most confident positions."""
+    """Return the most confident positions.
+
+    Args:
+        confidence: Confidence at the open positions, -inf where a position may not be chosen.
+        count: How many; ties go to the first.
+    """
     if confidence.shape[-1] <= count:
         return confidence > -torch.inf
     if count == 1:  # the first of several that are as confident, as the order has it
@@ -56,17 +61,35 @@ RevealRule: TypeAlias = Callable[[Confidence, Tensor, float], Chosen]
 
 
 def top1(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
-    """The most confident one, whatever the threshold."""
+    """Return the most confident position, whatever the threshold.
+
+    Args:
+        confidence: Confidence at the open positions, -inf where a position may not be chosen.
+        position: The positions.
+        threshold: Not used.
+    """
     return top_confident(confidence, 1)
 
 
 def above_threshold(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
-    """Every position that reaches the threshold (Fast-dLLM, arXiv 2505.22618)."""
+    """Return every position that reaches the threshold (Fast-dLLM, arXiv 2505.22618).
+
+    Args:
+        confidence: Confidence at the open positions, -inf where a position may not be chosen.
+        position: The positions.
+        threshold: Minimum confidence.
+    """
     return confidence >= threshold
 
 
 def near_anchors(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
-    """Anchors, which reach the threshold, and what reaches RELAXED within RADIUS of one (LocalLeap, 2510.07081)."""
+    """Return anchors, and less confident positions near one (LocalLeap, arXiv 2510.07081).
+
+    Args:
+        confidence: Confidence at the open positions, -inf where a position may not be chosen.
+        position: The positions.
+        threshold: Minimum confidence of an anchor; within `ANCHOR_RADIUS` of one, `ANCHOR_THRESHOLD` is enough.
+    """
     anchor = confidence >= threshold
     near = (position[:, None] - position[None, :]).abs() <= ANCHOR_RADIUS  # [m, m]
     near_anchor = (anchor[..., None, :] & near).any(-1)
@@ -78,12 +101,22 @@ RULES: Final[Mapping[str, RevealRule]] = {"confidence": above_threshold, "locall
 
 
 def at_least_one(passed: Chosen, confidence: Confidence) -> Chosen:
-    """Return what passed a rule, and the most confident position, so that at least one passes."""
+    """Return what passed a rule, and the most confident position, so that at least one passes.
+
+    Args:
+        passed: Positions that passed.
+        confidence: Confidence at the open positions.
+    """
     return passed | top_confident(confidence, 1)
 
 
 def fates(chosen: Bool[Tensor, " m"], rescued: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
-    """Return the fates of revealed positions, of which `rescued` are a fallback; the others stay drafts."""
+    """Return the fates of open positions: unmasked, fallback, or drafted for those that stay open.
+
+    Args:
+        chosen: Positions that are revealed.
+        rescued: Those of them that no rule chose, so that one had to be revealed anyway.
+    """
     fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     return torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate)
 
@@ -101,18 +134,37 @@ def dynamic(confidence: Confidence, threshold: float, min_count: int) -> Chosen:
 
 
 def top_up(confidence: Confidence, chosen: Chosen, min_count: int) -> Chosen:
-    """Return the most confident positions missing to `min_count`, in addition to the chosen ones (release of S2D2)."""
+    """Return the most confident positions that a minimum lacks, in addition to the chosen ones (release of S2D2).
+
+    Args:
+        confidence: Confidence at the open positions.
+        chosen: Positions that a rule chose.
+        min_count: Minimum number of positions in all.
+    """
     order = torch.where(chosen, -torch.inf, confidence).argsort(descending=True, stable=True)
     rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
     return (rank < min_count - chosen.sum()) & ~chosen
 
 
 def edits(confidence: Confidence, token: Int[Tensor, " m"], ids: Int[Tensor, " m"], threshold: float) -> Chosen:
-    """Held tokens that the model would replace by another one, above the threshold (LLaDA2.1); 1 replaces none."""
+    """Return which tokens the model would replace by another one (LLaDA2.1).
+
+    Args:
+        confidence: Probability of the most likely token at each position.
+        token: The most likely token.
+        ids: The token that is there.
+        threshold: Probability above which it is replaced; 1 replaces none.
+    """
     return (confidence > threshold) & (token != ids)
 
 
 def schedule(size: int, steps: int, num_steps_done: int) -> int:
-    """How many positions of a block of `size` the next of `steps` steps reveals: the first steps take the remainder."""
+    """Return how many positions of a block the next step reveals: at least 1; the first steps take the remainder.
+
+    Args:
+        size: Positions of the block.
+        steps: Steps for all of them.
+        num_steps_done: Steps that were taken.
+    """
     quotient, remainder = divmod(size, steps)
     return max(1, quotient + (num_steps_done < remainder))

@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 
 from draftscope.engines.diffusion_lm import routing, unmasking
 from draftscope.engines.diffusion_lm.block_sequence import BlockSequence, TextTask, sample_open_positions
-from draftscope.engines.diffusion_lm.s2d2_layouts import FilledSpan, SpanSettings, drafting, judging
+from draftscope.engines.diffusion_lm.s2d2_layouts import FilledSpan, SpanSettings, drafting, verification_layout
 from draftscope.engines.diffusion_lm.token_editing import edit_until_stable, fates, propose_edits
 from draftscope.engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, Decoder, SubDecoder, as_ints, as_probs
 from draftscope.engines.sampling.random_source import DrawKey, RandomSource
@@ -163,7 +163,7 @@ def _verify(
 ) -> SubDecoder[Tensor]:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
-    p = as_probs((yield row.request_layout(judging(row, drafts.span, drafts.filled, config), "verify")))
+    p = as_probs((yield row.request_layout(verification_layout(row, drafts.span, drafts.filled, config), "verify")))
     q, names = drafts.probs[:count], DrawKey("verify", iteration, drafts.position[:count])
     verdict = verify_in_order(x[:count], (q, p), config.verdict, rng, names, config.tempering)
 

@@ -88,7 +88,7 @@ def check_prompt_compatibility(target: Model, draft: Model, task: Task, draft_ta
 
 
 def check_heads(drafter: str, task: ContinuousTask, name: str, draft_task: Task) -> None:
-    """Raise ConfigError where a drafter mixes Gaussians and the setting `drafter` is for one that denoises or vice versa.
+    """Raise ConfigError where a drafter mixes Gaussians and the setting is for one that denoises, or vice versa.
 
     Args:
         drafter: The setting: "mixture", "small", or another one, which passes.

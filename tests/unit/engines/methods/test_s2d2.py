@@ -43,7 +43,7 @@ def judged(model: TinyLM, *, causal: bool, layout: str) -> tuple[Tensor, BlockSe
     filled = row.tokens.clone()
     filled[row.open] = torch.tensor([4, 9])
     row.tokens[row.block.stop - 1] = MASK
-    request = row.request_layout(s2d2_layouts.judging(row, row.span, filled, config), "verify")
+    request = row.request_layout(s2d2_layouts.verification_layout(row, row.span, filled, config), "verify")
     return session.logits({0: request})[0, 0, 0], row, filled
 
 
@@ -107,7 +107,9 @@ def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> No
         filled = row.tokens.clone()
         filled[1:3] = torch.tensor([0, 2])
         assert row.span.tolist() == [1, 2]
-        return model.all_probs(row.request_layout(s2d2_layouts.judging(row, row.span, filled, config), "verify"))
+        return model.all_probs(
+            row.request_layout(s2d2_layouts.verification_layout(row, row.span, filled, config), "verify")
+        )
 
     assert all_probs(0).equal(all_probs(2))
 
