@@ -115,7 +115,12 @@ def rate_of(counts: Sequence[DraftCounts], kind: str = "") -> AcceptanceRate | N
 
 
 def counts_of(positions: PositionAcceptance, kind: str = "") -> DraftCounts:
-    """Return the counts of a run, or of the sums of an engine, that knows positions."""
+    """Return the counts of a run, or of the sums of an engine, that knows positions.
+
+    Args:
+        positions: Verdicts by draft position, and the number of passes.
+        kind: Kind of the prompts, for a rate by kind; empty for none.
+    """
     judged = [each.judged for each in positions.positions]
     known = None if None in judged else sum(filter(None, judged))
     accepted = sum(each.accepted for each in positions.positions)
@@ -125,7 +130,12 @@ def counts_of(positions: PositionAcceptance, kind: str = "") -> DraftCounts:
 
 
 def hand_set(rate: float, spread: float) -> AcceptanceRate:
-    """Return a rate that a user gives, known to within `spread`."""
+    """Return a rate that a user gives.
+
+    Args:
+        rate: Acceptance rate, 0 to 1.
+        spread: How far the rate may be off in both directions, cut at 0 and 1.
+    """
     low, high = max(0.0, rate - spread), min(1.0, rate + spread)
     return AcceptanceRate(kind="", rate=rate, low=low, high=high, prompts=0, drafts=0)
 

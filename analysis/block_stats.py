@@ -140,14 +140,24 @@ def decode_order(steps: Sequence[Step]) -> tuple[int, ...]:
 
 
 def local_ar_ness(order: Sequence[int], k: int) -> float:
-    """Share of tokens that end a run of k + 1 neighbours decoded from left to right: `local@k` of DiffuCoder."""
+    """Return the share of tokens that end a run of neighbours decoded from left to right: `local@k` of DiffuCoder.
+
+    Args:
+        order: Positions in the order in which they were decoded.
+        k: A run has k + 1 tokens.
+    """
     follows = [later == earlier + 1 for earlier, later in pairwise(order)]
     runs = [all(follows[start : start + k]) for start in range(len(order) - k)]
     return fmean(runs) if runs else 0.0
 
 
 def global_ar_ness(order: Sequence[int], k: int) -> float:
-    """Share of tokens among the k leftmost open positions when they were decoded: `global@k` of DiffuCoder."""
+    """Return the share of tokens among the leftmost open positions when they were decoded: `global@k` of DiffuCoder.
+
+    Args:
+        order: Positions in the order in which they were decoded.
+        k: Number of leftmost open positions that count.
+    """
     left = sorted(order)
     hits = []
     for position in order:

@@ -164,7 +164,12 @@ class Divergence:
         return "unknown, too little rounding was measured" if is_short else _WORDS[split.verdict]
 
     def dumps(self, a: Sequence[GreedyText], b: Sequence[GreedyText]) -> bytes:
-        """The comparison with both texts, as JSON."""
+        """Return the comparison with all texts, as JSON.
+
+        Args:
+            a: Texts of A, one a prompt.
+            b: Texts of B, in the same order.
+        """
         sides = {"a": [asdict(text) for text in a], "b": [asdict(text) for text in b]}
         found = {"title": TITLE, "version": 1, "verdict": self.verdict, **asdict(self), **sides}
         return f"{json.dumps(found, indent=1)}\n".encode()
@@ -194,7 +199,13 @@ AROUND: Final = 40
 
 
 def split_views(split: Split, a: GreedyText, b: GreedyText) -> tuple[SplitView, SplitView]:
-    """Return what a page shows of a split, for A and for B."""
+    """Return what a page shows of a split, for A and for B.
+
+    Args:
+        split: Position at which the texts of a prompt differ first.
+        a: Text of A for this prompt.
+        b: Text of B for this prompt.
+    """
     return _view(split, a), _view(split, b)
 
 
@@ -276,7 +287,12 @@ def compare(
 def comparable(
     a: Sequence[GreedyText], b: Sequence[GreedyText]
 ) -> tuple[tuple[GreedyText, ...], tuple[GreedyText, ...]]:
-    """Return both texts of each prompt by tokens or, where one engine does not tell them, by characters."""
+    """Return both texts of each prompt by tokens or, where one engine does not report these, by characters.
+
+    Args:
+        a: Texts of A, one a prompt.
+        b: Texts of B, in the same order.
+    """
     pairs = [
         (one.as_text(), other.as_text()) if one.by_character != other.by_character else (one, other)
         for one, other in zip(a, b, strict=True)

@@ -210,7 +210,11 @@ def speeds(groups: Sequence[Group], speed: str, baseline: str | None = None) -> 
 
 
 def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[str, object]]:
-    """Return the results of every group as plain data, in every available measure of speed; speed-ups need a baseline.
+    """Return the results of every group as plain data, in every available measure of speed.
+
+    Args:
+        groups: Groups of rows.
+        baseline: Method or label of the group that speed-ups are relative to; None for none.
 
     Raises:
         SweepError: If the baseline names no group or several, or has no cost.

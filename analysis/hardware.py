@@ -356,6 +356,10 @@ def denoised(step: Step, config: Mapping[str, Any]) -> tuple[int, int]:
     Every token that the pass samples or verifies takes the denoising steps of the settings, and so does the bonus token
     after the drafts, even if it is dropped. If whole paths are verified, the head runs once along all of them and then
     for its own token, whose steps are counted in full. A mixture of Gaussians denoises nothing.
+
+    Args:
+        step: The pass.
+        config: Settings of the run, with `steps`.
     """
     steps = denoising_steps(config, step.token)
     if not steps or (step.call.role == "draft" and config.get("drafter") == "mixture"):
@@ -365,7 +369,12 @@ def denoised(step: Step, config: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def denoising_steps(config: Mapping[str, Any], tokens: Iterable[Token]) -> int:
-    """Steps from noise to each of these tokens, by a run's settings; 0 where that is unsaid, or none is a vector."""
+    """Return the steps from noise to each token; 0 if the settings do not have them, or no token is a vector.
+
+    Args:
+        config: Settings of the run, with `steps`.
+        tokens: Tokens of the run or of a pass.
+    """
     steps = config.get("steps")
     return steps if type(steps) is int and steps > 0 and any(isinstance(token, tuple) for token in tokens) else 0
 
@@ -412,7 +421,12 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
 
 
 def ordinary_cost(trace: Trace, machine: Machine) -> PassCost:
-    """Return the cost of one pass of ordinary decoding, in the middle of a trace's canvas."""
+    """Return the cost of one pass of ordinary decoding, in the middle of a trace's canvas.
+
+    Args:
+        trace: Run, which gives the context and the rows of a sequence.
+        machine: Device, engine and target, and the batch.
+    """
     steps, rows = _denoising_steps(trace), guided_rows(trace.config) * machine.batch
     one = PassWork(
         query_tokens=rows, rows=rows, context=trace.summary.tokens / 2, head_passes=steps, noisy_tokens=steps * rows
@@ -497,7 +511,15 @@ def size_of(parameters: float) -> NetworkSize:
 
 
 def read_size(field: str, value: str | float | NetworkSize) -> NetworkSize:
-    """A network by its name, by its number of parameters, or as it is; raises HardwareError for no such one."""
+    """Return a network by its name, by its number of parameters, or as it is.
+
+    Args:
+        field: Name of the argument, which errors begin with.
+        value: Name of a preset, number of parameters (also as a text, such as "7e9"), or the network.
+
+    Raises:
+        HardwareError: If there is no such network.
+    """
     if isinstance(value, NetworkSize):
         return value
     try:
@@ -548,6 +570,11 @@ Preset = TypeVar("Preset", Device, NetworkSize, Engine)
 
 def named(kind: str, presets: Mapping[str, Preset], name: str) -> Preset:
     """Return a preset by name, ignoring case.
+
+    Args:
+        kind: What the presets are, which errors begin with.
+        presets: Presets by name.
+        name: Name of one of them.
 
     Raises:
         HardwareError: If the name is unknown; the message suggests those that begin with it, or the nearest one.

@@ -71,7 +71,15 @@ passes_per_token: Final = per_token(target_forwards)
 
 
 def pairs_of(first: Sequence[Trace], second: Sequence[Trace]) -> dict[Key, tuple[Trace, Trace]]:
-    """Return the whole runs of both that share prompt and seed; of several, the last."""
+    """Return the complete runs of two arms that share prompt and seed; of several, the last.
+
+    Args:
+        first: Runs of one arm; those without a seed are left out.
+        second: Runs of the other arm.
+
+    Returns:
+        Prompt and seed -> the run of each arm, in the order of `first`.
+    """
     one, other = (
         {(trace.prompt, trace.seed): trace for trace in runs if trace.seed is not None and trace.summary.complete}
         for runs in (first, second)
@@ -174,6 +182,10 @@ def student(t: float, freedom: int) -> float:
     """Return the probability that a number of Student's distribution is between -t and t, in closed form.
 
     Abramowitz and Stegun, Handbook of Mathematical Functions (1972), 26.7.3 and 26.7.4.
+
+    Args:
+        t: Limit, at least 0.
+        freedom: Degrees of freedom, at least 1.
     """
     angle = atan(t / sqrt(freedom))
     ratios = [(k - 1) / k for k in range(2 + freedom % 2, freedom - 1, 2)]

@@ -77,7 +77,13 @@ class RecordedRun:
 
 
 def recorded_run(name: str, title: str, trace: Trace) -> RecordedRun | None:
-    """Return a recording with the networks of its paper; None if `PAPERS` does not name it."""
+    """Return a recording with the networks of its paper; None if `PAPERS` does not name it.
+
+    Args:
+        name: Key in `PAPERS`.
+        title: Name for readers.
+        trace: The recording.
+    """
     if name not in PAPERS:
         return None
     target, draft = PAPERS[name]

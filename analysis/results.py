@@ -170,7 +170,15 @@ def read_rows(data: object) -> tuple[ResultRow, ...]:
 
 
 def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
-    """The row in a line, or what it says `about` how rows were made; messages call the line `path`, as SweepError."""
+    """Return the row in a line, or the head that describes how rows were made.
+
+    Args:
+        line: Line of a file of results, JSON.
+        path: Name of the line in errors.
+
+    Raises:
+        SweepError: If the line is damaged, or is not a row.
+    """
     summed = _SUMMED.search(line)
     if summed and zlib.crc32(line[: summed.start()] + b"}") != int(summed[1], 16):
         remedy = "remove the line, and the same command decodes it again"
@@ -206,7 +214,15 @@ def read_json(
 
 
 def unpacked(data: bytes, name: str) -> bytes:
-    """Return the content of a file, gzipped or not; raises SweepError, with `name`, if it is damaged or too large."""
+    """Return the content of a file, gzipped or not.
+
+    Args:
+        data: Bytes of the file.
+        name: Name of the file in errors.
+
+    Raises:
+        SweepError: If it is damaged or too large.
+    """
     try:
         text = gunzip(data, limits.JSON_BYTES)
     except ValueError as error:

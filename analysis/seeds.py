@@ -75,7 +75,13 @@ def runs_by_seed(traces: Sequence[Trace]) -> Mapping[int, Trace]:
 def paired_by_seed(
     first: Sequence[Trace], second: Sequence[Trace], of: Callable[[Trace], float | None]
 ) -> Mapping[int, tuple[float, float]]:
-    """Seed -> a number of both whole runs with it, where both have it."""
+    """Return a number of both complete runs of each seed, where both have it.
+
+    Args:
+        first: Runs of one arm.
+        second: Runs of the other arm.
+        of: Returns the number of a run; None if it has none.
+    """
     left, right = runs_by_seed(first), runs_by_seed(second)
     pairs = {seed: (of(left[seed]), of(right[seed])) for seed in sorted(left.keys() & right.keys())}
     return {seed: (a, b) for seed, (a, b) in pairs.items() if a is not None and b is not None}

@@ -55,7 +55,12 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
-    """Return the results of all files for a method."""
+    """Return the results of all files for a method.
+
+    Args:
+        method: Name of the method.
+        folder: Folder of result files; by default those that ship.
+    """
     results = {path: read_result(path) for path in sorted(folder.glob("*.json")) if path.name != _CONCLUSIONS}
     return [
         _of(result, rows, path.stem.replace("_", " "))
@@ -65,7 +70,12 @@ def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
 
 
 def conclusions(method: str, folder: Path = FOLDER) -> list[Conclusion]:
-    """Return what the paper of a method concludes, with what was found of it."""
+    """Return the conclusions of a method's paper, with what was found of each.
+
+    Args:
+        method: Name of the method.
+        folder: Folder of result files; by default those that ship.
+    """
     rows = (row for row in read_result(folder / _CONCLUSIONS)["rows"] if row["method"] == method)
     return [Conclusion(row["place"], row["says"], row["found"], row["verdict"]) for row in rows]
 

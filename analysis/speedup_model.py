@@ -119,7 +119,12 @@ class SpeedupModel:
         return found
 
     def with_each(self, field: str, values: Iterable[Any]) -> list["SpeedupModel"]:
-        """Return copies with every value of a field that fits the memory of the device."""
+        """Return copies with other values of a field, without those that do not fit the memory of the device.
+
+        Args:
+            field: Name of a field.
+            values: Values, in the order of the result.
+        """
         plans = []
         for value in values:
             try:

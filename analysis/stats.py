@@ -78,7 +78,12 @@ def latency_breakdown(steps: Sequence[Step]) -> tuple[Stage, ...]:
 
 
 def acceptance_by_position(steps: Sequence[Step], positions: int) -> tuple[Tally, ...]:
-    """Verdicts at each of `positions` positions."""
+    """Return the verdicts at each position of the canvas.
+
+    Args:
+        steps: Steps of a run.
+        positions: Number of positions.
+    """
     verdicts: list[list[Fate]] = [[] for _ in range(positions)]
     for step in steps:
         for position, fate in zip(step.position, step.fate, strict=True):

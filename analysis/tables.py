@@ -15,7 +15,13 @@ class Fact(NamedTuple):
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> dict[str, Any]:
-    """Return the value of a data table; `note` is shown below it, and `files` maps names to texts for download."""
+    """Return the value of a data table.
+
+    Args:
+        heads: Titles of the columns.
+        rows: Values of each row; only the first rows of a long table are shown.
+        note: Line below it, unless rows are left out, which that line reports then.
+    """
     cells = [[in_words(value) for value in row] for row in rows[:_MAX_ROWS]]
     more = f"The first {_MAX_ROWS} of {len(rows)} rows." if len(rows) > _MAX_ROWS else note
     return {"heads": list(heads), "rows": cells, "more": more}
@@ -31,7 +37,12 @@ def in_words(value: object) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a count with its noun, such as "1 run" and "2 runs"."""
+    """Return a count with its noun, such as "1 run" and "2 runs".
+
+    Args:
+        number: The count.
+        noun: Noun in the singular, whose plural ends in s.
+    """
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

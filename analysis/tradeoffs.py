@@ -93,10 +93,14 @@ class Tradeoff:
 
 
 def predicted(one: Tradeoff, cost: float) -> Tradeoff:
-    """Return the tradeoff for another cost of drafts, computed from the counted passes; unchanged without a drafter.
+    """Return the tradeoff for another cost of drafts, computed from the counted passes.
 
     With N baseline passes, T target passes and D draft passes at c baseline passes each, decoding is N / (T v + D c)
     times as fast. The cost v of a verifying pass follows from the measured speed and is kept.
+
+    Args:
+        one: Measured tradeoff; returned as it is if it has no drafter.
+        cost: c, the time of a draft pass over that of a baseline pass.
     """
     drafting = one.drafting
     if drafting is None:
@@ -109,7 +113,12 @@ def predicted(one: Tradeoff, cost: float) -> Tradeoff:
 
 
 def best(among: Sequence[Tradeoff], max_loss: float) -> Tradeoff | None:
-    """Return the fastest tradeoff that loses at most `max_loss` percentage points; None if none beats the baseline."""
+    """Return the fastest measured tradeoff; None if none beats the baseline.
+
+    Args:
+        among: Tradeoffs; those that a paper reports are left out.
+        max_loss: Percentage points of quality that it may lose.
+    """
     fits = [one for one in among if not one.reported and one.faster and one.is_within_loss(max_loss)]
     return max(fits, key=lambda one: one.speed, default=None)
 

@@ -66,6 +66,10 @@ def verdict(speeds: Speeds, batch: int) -> Verdict | None:
     """Return the verdict for a batch; None if it does not fit the memory.
 
     Larger batches are tried by doubling, and the one at which the answer turns is found by halving.
+
+    Args:
+        speeds: Returns the speed at a batch; None if that does not fit.
+        batch: Sequences that are decoded together.
     """
     at = speeds(batch)
     if at is None:

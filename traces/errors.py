@@ -50,7 +50,16 @@ def raise_first(problems: Iterable[Problem]) -> None:
 def range_problem(
     field: str, value: float, low: float, high: float, remedy: str, slack: float = 0
 ) -> Iterator[Problem]:
-    """The problem of a number that is not within `slack` of low ... high; none where it is."""
+    """Yield the problem of a number that is out of range; nothing if it is not.
+
+    Args:
+        field: Path of the number in the trace.
+        value: The number.
+        low: Smallest value that is allowed.
+        high: Largest value that is allowed.
+        remedy: How to correct it.
+        slack: How far rounding may take it over either bound.
+    """
     if low - slack <= value <= high + slack:
         return
     side, bound = ("below", low) if value < low else ("above", high)

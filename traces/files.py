@@ -55,7 +55,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file, whole or not at all.
+
+    Args:
+        path: File, replaced if it exists.
+        data: Its content.
+    """
     with atomic_path(path) as part:
         part.write_bytes(data)
 

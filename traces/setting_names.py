@@ -39,8 +39,13 @@ T = TypeVar("T")
 def current_settings(method: object, config: Mapping[str, T]) -> dict[str, T]:
     """Return the settings of a run with their present names.
 
-    >>> current_settings("scd", {"initial": "random", "window": 16})
-    {'initial_drafts': 'random', 'window': 16}
+    Args:
+        method: Name of the method; those that are not of this project keep their names.
+        config: Name -> value, under present or earlier names.
+
+    Example:
+        >>> current_settings("scd", {"initial": "random", "window": 16})
+        {'initial_drafts': 'random', 'window': 16}
     """
     renamed = RENAMED_SETTINGS if method in METHODS_WITH_RENAMED_SETTINGS else {}
     return {renamed.get(name, name): value for name, value in config.items()}
@@ -49,8 +54,13 @@ def current_settings(method: object, config: Mapping[str, T]) -> dict[str, T]:
 def original_settings(method: object, config: Mapping[str, T]) -> dict[str, T]:
     """Return the settings of a run with their first names, from which the keys of results are made.
 
-    >>> original_settings("scd", {"initial_drafts": "random", "window": 16})
-    {'initial': 'random', 'window': 16}
+    Args:
+        method: Name of the method; those that are not of this project keep their names.
+        config: Name -> value, under present or earlier names.
+
+    Example:
+        >>> original_settings("scd", {"initial_drafts": "random", "window": 16})
+        {'initial': 'random', 'window': 16}
     """
     first = {new: old for old, new in RENAMED_SETTINGS.items()} if method in METHODS_WITH_RENAMED_SETTINGS else {}
     return {first.get(name, name): value for name, value in config.items()}
@@ -59,8 +69,13 @@ def original_settings(method: object, config: Mapping[str, T]) -> dict[str, T]:
 def current_formula(method: object, formula: str) -> str:
     """Return the formula of a rule with the present names of settings.
 
-    >>> current_formula("editing", "confidence {confidence} {confidence ? set edit} {set edit}")
-    'confidence {confidence} {confidence ? set edit_threshold} {set edit_threshold}'
+    Args:
+        method: Name of the method; those that are not of this project keep their names.
+        formula: Formula of `Rule`, in which "set NAME" is a setting.
+
+    Example:
+        >>> current_formula("editing", "confidence {confidence} {confidence ? set edit} {set edit}")
+        'confidence {confidence} {confidence ? set edit_threshold} {set edit_threshold}'
     """
     if method not in METHODS_WITH_RENAMED_SETTINGS:
         return formula

@@ -131,7 +131,12 @@ def cost(steps: Sequence[Step]) -> Cost:
 
 
 def stage_milliseconds(steps: Sequence[Step], name: str) -> list[float]:
-    """Return the milliseconds that every step spent on one stage."""
+    """Return the milliseconds that every step spent on one stage.
+
+    Args:
+        steps: Steps of a run.
+        name: Field of `Milliseconds`.
+    """
     return [getattr(step.call.milliseconds, name) for step in steps]
 
 

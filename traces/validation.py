@@ -29,7 +29,13 @@ class ErrorTexts(NamedTuple):
 
 
 def adapter(kind: type[Record], name: str, unknown: Literal["forbid", "ignore"]) -> TypeAdapter[Record]:
-    """The checks of a dataclass, which stays free of pydantic; `unknown` fields are an error or left out."""
+    """Return the checks of a dataclass, which itself does not depend on pydantic.
+
+    Args:
+        kind: The dataclass.
+        name: Its name in errors and in the JSON schema.
+        unknown: Whether fields that it does not have are an error or are left out.
+    """
     config = ConfigDict(
         strict=True, extra=unknown, defer_build=True, allow_inf_nan=False, use_attribute_docstrings=True
     )

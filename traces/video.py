@@ -17,7 +17,12 @@ def frame_size(canvas: Canvas) -> int:
 
 
 def cell_of(canvas: Canvas, position: int) -> int:
-    """Cell of a position, counted in raster order."""
+    """Return the cell of a position, counted in raster order.
+
+    Args:
+        canvas: Canvas, whose `order` may differ from raster order.
+        position: Position in decoding order, from 0.
+    """
     return position if canvas.order is None else canvas.order[position]
 
 

@@ -55,7 +55,16 @@ def words(texts: Sequence[str | None]) -> list[str | None]:
 
 
 def word_after(before: Sequence[str | None], text: str) -> str:
-    """Return what a token shows after those `before`; its bytes where they complete no character."""
+    """Return what a token shows after others; its bytes where they complete no character.
+
+    Args:
+        before: Texts of the tokens before it; None where no token is known.
+        text: Text of the token, in which <0xNN> is a byte.
+
+    Example:
+        >>> word_after(["<0xC3>"], "<0xA9>")
+        'é'
+    """
     shown = words([*before, text])[-1] or ""
     return text if _BYTE.search(text) and (not shown or PIECE in shown) else shown
 
