@@ -17,7 +17,13 @@ _STYLE: Final = (
 
 
 def divergence_page(found: Divergence, a: Sequence[GreedyText], b: Sequence[GreedyText]) -> str:
-    """Return a self-contained page."""
+    """Return a self-contained page that compares the texts of two engines.
+
+    Args:
+        found: Where they differ.
+        a: Texts of A, one a prompt.
+        b: Texts of B, in the same order.
+    """
     splits = "\n".join(_split(split, a[split.text], b[split.text]) for split in found.splits[:_MAX_SPLITS])
     head = (
         f"<style>{_STYLE}</style>\n<h1>{html.escape(found.verdict.capitalize())}</h1>\n"

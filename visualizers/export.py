@@ -49,7 +49,12 @@ class ImageJob(NamedTuple):
 
 
 def write_image(figure: go.Figure, path: Path, *, width: int = WIDTH) -> None:
-    """Write a figure to a file, in the format that its ending names.
+    """Write a figure to a file.
+
+    Args:
+        figure: Figure of plotly.
+        path: File, whose ending names the format: png, svg or pdf.
+        width: Width in CSS pixels; a PNG has `PNG_SCALE` times as many.
 
     Raises:
         BrowserMissing: Neither Chrome nor Chromium was found, or it did not start.
@@ -60,13 +65,29 @@ def write_image(figure: go.Figure, path: Path, *, width: int = WIDTH) -> None:
 
 
 def write_job(job: ImageJob, path: Path) -> None:
-    """Print a figure to a file. Raises as `write_image` does."""
+    """Print a figure to a file.
+
+    Args:
+        job: Figure, format and size.
+        path: File, replaced if it exists.
+
+    Raises:
+        BrowserMissing: Neither Chrome nor Chromium was found, or it did not start.
+        OSError: The file cannot be written.
+    """
     (data,) = render_images([job])
     write_atomic(path, data)
 
 
 def render_images(wanted: Sequence[ImageJob], report: Callable[[int], None] = lambda done: None) -> list[bytes]:
-    """Print figures, all by one browser: it takes longer to start than to print; `report` hears how many are done.
+    """Print figures, all by one browser: it takes longer to start than to print.
+
+    Args:
+        wanted: Figures, formats and sizes.
+        report: Called with the number of figures that are done.
+
+    Returns:
+        The content of a file for each figure.
 
     Raises:
         BrowserMissing: Neither Chrome nor Chromium was found, or it did not start.

@@ -134,7 +134,13 @@ class Figure(FigureText):
 
 
 def with_title(figure: go.Figure, heading: str, below: str) -> go.Figure:
-    """Return the figure with a title and a subtitle in as many lines as it takes, changed in place."""
+    """Return the figure with a title and a subtitle in as many lines as it takes, changed in place.
+
+    Args:
+        figure: Figure of plotly, which becomes higher by the lines after the first.
+        heading: Title.
+        below: Subtitle.
+    """
     lines = wrap(below, SUBTITLE, break_long_words=False) or [""]
     more = SUBTITLE_LINE * (len(lines) - 1)
     figure.update_layout(title={"text": heading, "subtitle": {"text": "<br>".join(lines)}})
@@ -179,7 +185,12 @@ def labels(traces: Traces) -> tuple[str, ...]:
 
 
 def group_runs(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...]]:
-    """Group runs that differ in nothing but seed, prompt and the setting `apart`, by label in order of appearance."""
+    """Group runs that differ in nothing but seed, prompt and one setting, by label in order of appearance.
+
+    Args:
+        traces: Runs.
+        apart: Name of the setting; empty for none.
+    """
     groups: dict[tuple[object, ...], list[Trace]] = {}
     for trace in traces:
         config = tuple(sorted((name, repr(value)) for name, value in trace.config.items() if name != apart))
@@ -199,14 +210,26 @@ def with_count(name: str, runs: Traces) -> str:
 
 
 def select_pass(sizes: Mapping[int, int], step: int | None) -> int | None:
-    """Return the pass to show of those that have a size: the last up to `step`, else the first of the largest."""
+    """Return the pass to show of those that have a size; None if none has.
+
+    Args:
+        sizes: Number of the pass, from 1 -> size.
+        step: Forward passes that were run: the last pass up to it is shown, or the first one if all come later; None
+            for the first of the largest.
+    """
     if step is None:
         return max(sizes, key=lambda number: sizes[number], default=None)
     return max((number for number in sizes if number <= step), default=min(sizes, default=None))
 
 
 def panels_at(traces: Traces, moments: Sequence[int], **options: Any) -> tuple[go.Figure, str]:
-    """Return a figure with a panel a trace, headed by its moment, and that of the first in words."""
+    """Return a figure with a panel a trace, headed by the moment that it shows, and the moment of the first in words.
+
+    Args:
+        traces: Runs.
+        moments: Number of forward passes of each run.
+        options: Options of `side_by_side`.
+    """
     words = [f"forward pass {moment} of {len(trace.steps)}" for moment, trace in zip(moments, traces, strict=True)]
     heads = [f"{name}<br>{moment}" for name, moment in zip(labels(traces), words, strict=True)]
     return side_by_side(heads, **options), words[0]

@@ -42,7 +42,13 @@ _SCRIPT: Final = """
 
 
 def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = None) -> str:
-    """Return the figures as HTML with their captions, for a page that has a heading of its own."""
+    """Return figures as HTML with their captions, for a page that has a heading of its own.
+
+    Args:
+        figures: Figures, each of which accepts the traces.
+        traces: Runs.
+        step: Forward passes after which figures of one moment are drawn; by default each chooses.
+    """
     return _section([(figure, figure.draw(traces, step=step)) for figure in figures], level=2)
 
 

@@ -114,7 +114,16 @@ def luminance(color: str) -> float:
 
 
 def contrast(first: str, second: str) -> float:
-    """Return the contrast ratio of two `#rrggbb` colours, from 1 to 21 (WCAG 2.2)."""
+    """Return the contrast ratio of two colours, from 1 to 21 (WCAG 2.2).
+
+    Args:
+        first: Colour as `#rrggbb`.
+        second: The other colour; their order has no effect.
+
+    Example:
+        >>> contrast("#000000", "#ffffff")
+        21.0
+    """
     low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
 

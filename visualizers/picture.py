@@ -48,7 +48,14 @@ def cells(canvas: Canvas) -> list[tuple[int, int]]:
 
 
 def render_canvas(tiles: Tiles, canvas: Canvas, state: CanvasState, *, opaque: bool = False) -> Image.Image:
-    """Lay the tiles of the tokens a state holds; drafts are see-through unless `opaque`, open positions grey."""
+    """Return a picture of the tiles of all tokens; open positions are grey.
+
+    Args:
+        tiles: Picture of every token.
+        canvas: Canvas of the run.
+        state: Tokens after a pass.
+        opaque: Whether drafts are as opaque as final tokens.
+    """
     rows, columns = grid(canvas)
     atlas = picture_of(tiles.png)
     room = max(1, PIXELS // max(rows, columns))
@@ -67,7 +74,12 @@ def render_canvas(tiles: Tiles, canvas: Canvas, state: CanvasState, *, opaque: b
 
 
 def recorded_picture(trace: Trace, state: CanvasState) -> str | None:
-    """Return the last picture that was recorded up to a state, the whole run's at its end, as a data: URL."""
+    """Return the last picture that was recorded up to a state, as a data: URL; None if there is none.
+
+    Args:
+        trace: Run, whose own picture is that of the last state.
+        state: State after a pass.
+    """
     if state.step == len(trace.steps) and trace.output.image:
         return trace.output.image
     return next((frame.image for frame in reversed(trace.legend.frames) if frame.step <= state.step), None)

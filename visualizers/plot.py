@@ -37,10 +37,15 @@ Points: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
 
 
 def curve(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
-    """Add curve number `index`, which chooses colour, dash and symbol, with a mark at every point.
+    """Add a curve with a mark at every point.
 
-    `hover` is the template of what hovering says; `more` is for plotly and overrides the look, see `error_bars` and
-    `in_panel`.
+    Args:
+        figure: Figure, changed in place.
+        index: Number of the curve, which chooses colour, dash and symbol.
+        name: Entry of the legend.
+        points: x and y.
+        hover: Template of the text on hover, in plotly's syntax.
+        more: Options of plotly, which override the look; see `error_bars` and `in_panel`.
     """
     values = series(index)
     look: Look = {"mode": "lines+markers", "line": values.line, "marker": values.marker(9), **more}
@@ -48,7 +53,16 @@ def curve(figure: go.Figure, index: int, name: str, points: Points, hover: str, 
 
 
 def step_curve(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
-    """Add a curve of steps, whose risers a dash would hide: a solid line with a mark at some of its points."""
+    """Add a curve of steps, whose risers a dash would hide: a solid line with a mark at some of its points.
+
+    Args:
+        figure: Figure, changed in place.
+        index: Number of the curve, which chooses colour and symbol.
+        name: Entry of the legend.
+        points: x and y.
+        hover: Template of the text on hover, in plotly's syntax.
+        more: Options of plotly, which override the look; see `error_bars` and `in_panel`.
+    """
     values = series(index)
     line, marker = values.line | {"dash": "solid", "shape": "hv"}, values.marker(7) | {"maxdisplayed": MAX_MARKS}
     curve(figure, index, name, points, hover, **{"line": line, "marker": marker, **more})
@@ -60,25 +74,57 @@ def error_bars(values: Sequence[float]) -> Look:
 
 
 def dots(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
-    """Add marks number `index` without a line; see `curve`."""
+    """Add marks without a line.
+
+    Args:
+        figure: Figure, changed in place.
+        index: Number of the curve, which chooses colour and symbol.
+        name: Entry of the legend.
+        points: x and y.
+        hover: Template of the text on hover, in plotly's syntax.
+        more: Options of plotly, which override the look; see `error_bars` and `in_panel`.
+    """
     curve(figure, index, name, points, hover, **{"mode": "markers", "line": None, **more})
 
 
 def bars(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
-    """Add bars number `index`, distinguished by colour and pattern; see `curve`."""
+    """Add bars.
+
+    Args:
+        figure: Figure, changed in place.
+        index: Number of the bars, which chooses colour and pattern.
+        name: Entry of the legend.
+        points: x and y.
+        hover: Template of the text on hover, in plotly's syntax.
+        more: Options of plotly, which override the look; see `error_bars` and `in_panel`.
+    """
     marker = {"color": series(index).color, "pattern": hatched(PATTERNS[index % len(PATTERNS)])}
     figure.add_bar(x=points[0], y=points[1], name=name, hovertemplate=hover, **{"marker": marker, **more})
 
 
 def fate_mark(fate: Fate, points: Sequence[tuple[float, float]], size: float, hover: str, **more: Any) -> go.Scatter:
-    """Return marks at (x, y) for the outcome of positions; the legend entry explains the fate."""
+    """Return marks for the outcome of positions; the legend entry explains the fate.
+
+    Args:
+        fate: Outcome, which chooses colour and symbol.
+        points: Pairs of x and y, at least one.
+        size: Pixels of a mark.
+        hover: Template of the text on hover, in plotly's syntax.
+        more: Options of plotly.
+    """
     x, y = zip(*points, strict=True)
     look: Look = {"mode": "markers", "marker": fate_marker(fate, size), "name": f"{fate.value}: {fate.meaning}"}
     return go.Scatter(x=x, y=y, hovertemplate=f"{hover}<extra>{fate.value}</extra>", **look, **more)
 
 
 def add_once(figure: go.Figure, mark: BaseTraceType, **placement: Any) -> None:
-    """Add a mark with a legend entry unless one of its name is there."""
+    """Add a mark, with a legend entry unless one of its name exists.
+
+    Args:
+        figure: Figure, changed in place.
+        mark: Trace of plotly.
+        placement: Row and column of a panel.
+    """
     is_shown = any(other.showlegend and other.name == mark.name for other in figure.data)
     entry = mark.showlegend is not False and not is_shown
     figure.add_trace(mark.update(legendgroup=mark.name, showlegend=entry), **placement)
@@ -91,7 +137,16 @@ def means(values: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
 
 
 def axes(figure: go.Figure, x: str, *y: str, height: int = 440, bounds: Any = None, **layout: Any) -> go.Figure:
-    """Title the axes: x in all panels, y in the first ones, which start at zero or have the given `bounds`."""
+    """Title the axes, and return the figure, changed in place.
+
+    Args:
+        figure: Figure.
+        x: Title of the x axes of all panels.
+        y: Titles of the y axes of the first panels.
+        height: Height of the figure in pixels.
+        bounds: Range of the y axes; by default they start at zero.
+        layout: Further options of plotly's layout.
+    """
     figure.update_xaxes(title_text=x)
     figure.update_yaxes(**({"range": list(bounds)} if bounds else {"rangemode": "tozero"}))
     for axis, title in zip(figure.select_yaxes(), y, strict=False):
@@ -100,10 +155,25 @@ def axes(figure: go.Figure, x: str, *y: str, height: int = 440, bounds: Any = No
 
 
 def add_level_line(figure: go.Figure, y: float, **placement: Any) -> None:
-    """Draw a level line, such as that of ordinary decoding."""
+    """Draw a level line, such as that of ordinary decoding.
+
+    Args:
+        figure: Figure, changed in place.
+        y: Its height on the y axis.
+        placement: Row and column of a panel; by default all.
+    """
     figure.add_hline(y=y, line={"color": NEUTRAL, "dash": "dot", "width": 1.5}, **placement)
 
 
 def thin_ticks(items: Sequence[object], maximum: int) -> slice:
-    """Return the slice that leaves at most `most` evenly spread items."""
+    """Return the slice that leaves a few evenly spread items, the first one included.
+
+    Args:
+        items: Ticks.
+        maximum: How many may be left.
+
+    Example:
+        >>> list(range(10))[thin_ticks(range(10), 4)]
+        [0, 3, 6, 9]
+    """
     return slice(None, None, max(1, -(-len(items) // maximum)))

@@ -59,7 +59,16 @@ def hatched(shape: str | Sequence[str]) -> Look:
 
 
 def translucent(color: str, opacity: float) -> str:
-    """Return `#rrggbb` as a colour that lets the background through."""
+    """Return a colour that lets the background through.
+
+    Args:
+        color: Colour as `#rrggbb`.
+        opacity: 0 for an invisible one, 1 for an opaque one.
+
+    Example:
+        >>> translucent("#ff0080", 0.5)
+        'rgba(255,0,128,0.5)'
+    """
     red, green, blue = hex_to_rgb(color)
     return f"rgba({red},{green},{blue},{opacity:g})"
 
@@ -73,7 +82,12 @@ def fate_color(fate: Fate) -> str:
 
 
 def fate_marker(fate: Fate, size: float) -> Look:
-    """Return the plotly marker of a fate to draw over pictures and heat maps; open shapes are filled with white."""
+    """Return the plotly marker of a fate, to draw over pictures and heat maps; open shapes are filled with white.
+
+    Args:
+        fate: Outcome at a position.
+        size: Pixels of the marker.
+    """
     mark = MARKS[fate]
     color = NEUTRAL if fate is Fate.KEPT else fate_color(fate)
     if mark.filled:

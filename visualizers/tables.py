@@ -33,21 +33,36 @@ _TEX: Final = str.maketrans(
 
 
 def as_csv(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table as CSV. A text that a spreadsheet would take for a formula gets a quote before it."""
+    """Return a table as CSV. A text that a spreadsheet would take for a formula gets a quote before it.
+
+    Args:
+        heads: Titles of the columns.
+        rows: Values of each row, as many as there are titles.
+    """
     target = io.StringIO()
     csv.writer(target, lineterminator="\n").writerows([_cell(value) for value in row] for row in (heads, *rows))
     return target.getvalue()
 
 
 def as_markdown(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table as Markdown."""
+    """Return a table as Markdown, numbers aligned to the right.
+
+    Args:
+        heads: Titles of the columns.
+        rows: Values of each row, as many as there are titles.
+    """
     head, *body = (f"| {' | '.join(_escaped(row, _MARKDOWN))} |" for row in (heads, *rows))
     rule = "".join(f"| {'---:' if number else '---'} " for number in _numeric(heads, rows)) + "|"
     return "\n".join([head, rule, *body, ""])
 
 
 def as_latex(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Return a table as LaTeX, for the package booktabs."""
+    """Return a table as LaTeX, for the package booktabs.
+
+    Args:
+        heads: Titles of the columns.
+        rows: Values of each row, as many as there are titles.
+    """
     head, *body = (" & ".join(_escaped(row, _TEX)) + r" \\" for row in (heads, *rows))
     columns = "".join("r" if number else "l" for number in _numeric(heads, rows))
     first = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
@@ -55,7 +70,13 @@ def as_latex(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def table_files(name: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, str]:
-    """Return a table in every format, by file name."""
+    """Return a table as CSV, Markdown and LaTeX: file name -> text.
+
+    Args:
+        name: Name of the files without ending.
+        heads: Titles of the columns.
+        rows: Values of each row, as many as there are titles.
+    """
     return {
         f"{name}.csv": as_csv(heads, rows),
         f"{name}.md": as_markdown(heads, rows),

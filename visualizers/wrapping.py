@@ -20,7 +20,16 @@ Axes = tuple[go.layout.XAxis, go.layout.YAxis]
 
 
 def rows_for(count: int, per_row: int) -> tuple[int, int]:
-    """Return how many rows some panels take, and how many of them share a row: as evenly as can be."""
+    """Return how many rows some panels take, and how many of them share a row: as evenly as possible.
+
+    Args:
+        count: Number of panels.
+        per_row: Maximum number of panels in a row.
+
+    Example:
+        >>> rows_for(5, 4)
+        (2, 3)
+    """
     rows = ceil(count / per_row)
     return rows, ceil(count / rows)
 
@@ -65,7 +74,11 @@ def wrapped(figure: go.Figure, per_row: int = PER_ROW, panel_height: float | Non
 
 
 def break_titles(figure: go.Figure, pixels: float) -> int:
-    """Break titles and ticks of x axes into lines that fit, where the plot is `pixels` wide.
+    """Break titles and ticks of x axes into lines that fit.
+
+    Args:
+        figure: Figure, changed in place.
+        pixels: Width of the plot.
 
     Returns:
         The most lines that a title below a panel takes.

@@ -64,7 +64,13 @@ def write_moving(
 def write_clip(
     trace: Trace, path: Path, look: AnimationOptions | None = None, *, report: Report = lambda done, frames: None
 ) -> None:
-    """Write the decoded clip of a video alone, `look.fps` frames a second and `look.width` pixels across.
+    """Write the decoded clip of a video alone.
+
+    Args:
+        trace: Complete run of a video.
+        path: GIF, WebP or MP4 file, by its ending.
+        look: Frames a second (`fps`) and pixels across (`width`); other options have no effect.
+        report: Called with the frames that are written, and with all of them.
 
     Raises:
         MovingError: The trace has no clip, or what `write_moving` raises.

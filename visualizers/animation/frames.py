@@ -72,7 +72,12 @@ class GridCanvas:
         self._veil = Image.new("L", (side, side), VEIL)
 
     def paint(self, state: CanvasState, left: dict[int, Outcome]) -> Image.Image:
-        """Return the canvas in a state, with marks for what the last pass `left`."""
+        """Return the canvas in a state.
+
+        Args:
+            state: State after a pass.
+            left: Outcome of the last pass by position; what it made final or rejected is outlined.
+        """
         image, surface = self._ground(state), self._surface
         pen = ImageDraw.Draw(image)
         for box, token, fate, final in zip(self.boxes, state.tokens, state.fates, state.final, strict=True):
@@ -167,7 +172,12 @@ class TextCanvas:
         return widths
 
     def paint(self, state: CanvasState, left: dict[int, Outcome]) -> Image.Image:
-        """Return the text in a state, with marks for what the last pass `left`."""
+        """Return the text in a state.
+
+        Args:
+            state: State after a pass.
+            left: Outcome of the last pass by position: what it made final is coloured, what it rejected is outlined.
+        """
         surface = self._surface
         image = Image.new("RGB", (self.width, self.height), surface.background)
         pen = ImageDraw.Draw(image)

@@ -83,6 +83,10 @@ class Moment(NamedTuple):
 def moments(traces: Sequence[Trace], look: AnimationOptions) -> tuple[Moment, ...]:
     """Return the frames in order: the first before any pass, the last with all runs complete.
 
+    Args:
+        traces: Runs, side by side.
+        look: Clock, frames a second, names, and how long the last frame stays.
+
     Raises:
         MovingError: There are no or too many traces, no passes, or too many frames or seconds.
     """
@@ -98,7 +102,11 @@ def moments(traces: Sequence[Trace], look: AnimationOptions) -> tuple[Moment, ..
 
 
 def fitting(traces: Sequence[Trace], look: AnimationOptions) -> AnimationOptions:
-    """Return the look with as many passes to a frame as the limits need, or at most as slow as they allow.
+    """Return options with as many passes to a frame as the limits need, or at most as slow as they allow.
+
+    Args:
+        traces: Runs, side by side.
+        look: Options, which may exceed the limits.
 
     Raises:
         MovingError: The times cannot be computed, or are too long for any speed.
@@ -112,7 +120,11 @@ def fitting(traces: Sequence[Trace], look: AnimationOptions) -> AnimationOptions
 
 
 def pass_ends(trace: Trace, machine: Machine | None) -> list[float]:
-    """Return when each pass ends, in milliseconds, on a machine or as measured; the first number is the start, 0.
+    """Return when each pass ends, in milliseconds; the first number is the start, 0.
+
+    Args:
+        trace: Run.
+        machine: Hardware that the times are computed for; None for the measured times.
 
     Raises:
         MovingError: The times cannot be computed.

@@ -82,7 +82,13 @@ class Preset:
         return replace(self, laid_out=round(self.inches * _POINTS * _FONT_PIXELS / points))
 
     def across(self, count: int, inside: float, panel_width: float) -> int:
-        """Return how many of the panels share a row of `inside` pixels, where each needs some."""
+        """Return how many panels share a row.
+
+        Args:
+            count: Number of panels.
+            inside: Pixels of a row.
+            panel_width: Pixels that a panel needs at least; 0 if any width does.
+        """
         per_row = self.per_row_of_many if count >= _MANY else self.per_row
         return max(1, min(per_row, int(inside // panel_width))) if panel_width else per_row
 
@@ -136,7 +142,12 @@ def _broken(text: str | None) -> str | None:
 
 
 def laid_out(figure: go.Figure, preset: Preset) -> go.Figure:
-    """Return a copy of the figure laid out for a width; on the page's own width nothing changes."""
+    """Return a copy of a figure laid out for a width.
+
+    Args:
+        figure: Figure as the page draws it.
+        preset: Width, and what changes with it; "screen" changes nothing.
+    """
     figure = deepcopy(figure)  # go.Figure(figure) would share the traces
     if preset.name == "screen":
         return figure

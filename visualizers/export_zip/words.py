@@ -20,7 +20,12 @@ _WORD: Final = 24
 
 
 def command(trace: Trace, output: str = "") -> str:
-    """Return the command line that repeats a run, into a file named after the method unless another is named."""
+    """Return the command line that repeats a run.
+
+    Args:
+        trace: The run.
+        output: File that it writes; by default one that is named after the method.
+    """
     parts = ["draftscope run", quote(trace.method), "--model", quote(trace.model.id)]
     if trace.prompt:
         parts += ["--prompt", quote(trace.prompt)]
@@ -46,7 +51,12 @@ def _chat_options(recorded: object) -> list[str]:
 
 
 def file_stem(traces: Sequence[Trace], figure: str = "") -> str:
-    """Return what a file is called, without ending: methods, figure, seeds. Nothing of a stranger's becomes a path."""
+    """Return a file's name without ending: methods, figure, seeds. No text of a trace becomes a path as it is.
+
+    Args:
+        traces: Runs in the file.
+        figure: Name of the figure; empty for none.
+    """
     methods = list(dict.fromkeys(_slug(trace.method) for trace in traces))
     named = methods if len(methods) <= _MAX_NAMED else [f"{len(methods)}-methods"]
     seeds = sorted({trace.seed for trace in traces if trace.seed is not None})
@@ -55,7 +65,13 @@ def file_stem(traces: Sequence[Trace], figure: str = "") -> str:
 
 
 def caption(figures: Sequence[tuple[str, Figure, go.Figure]], traces: Sequence[Trace], files: Sequence[str]) -> str:
-    """Return what the figures show and what was run, as text to start a caption from."""
+    """Return what the figures show and what was run, as text to start a caption from.
+
+    Args:
+        figures: File name, figure, and what it drew.
+        traces: Runs that they were drawn from.
+        files: File name of each run; empty for the name of its method.
+    """
     parts = []
     for name, figure, drawn in figures:
         subtitle = worded(drawn.layout.title.subtitle.text)
@@ -98,7 +114,13 @@ def _run(trace: Trace) -> str:
 
 
 def commands(traces: Sequence[Trace], names: Sequence[str], again: str) -> str:
-    """Return a script: how every run is made again, and then the zip."""
+    """Return a script that makes every run, and then the zip.
+
+    Args:
+        traces: Runs in the zip.
+        names: File name of each run, without folder and ending.
+        again: Command line that makes the zip from the runs.
+    """
     lines = [command(trace, f"traces/{name}.json.gz") for trace, name in zip(traces, names, strict=True)]
     head = ["#!/bin/sh", "# The runs. A trace that this program did not record cannot be made again by it."]
     return "\n".join([*head, *lines, "", "# The figures, from the traces in this folder.", again, ""])

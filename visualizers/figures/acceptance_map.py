@@ -68,9 +68,13 @@ class Panel(NamedTuple):
 
 
 def verdicts(trace: Trace, step: int | None = None) -> dict[int, tuple[float, Fate]]:
-    """Return the acceptance probability and the fate of every position's last verdict, or of those of one step.
+    """Return the acceptance probability and the fate of every position's last verdict.
 
     Where a verdict compares tokens, not probabilities, the probability is 1 for a draft that passed and 0 otherwise.
+
+    Args:
+        trace: Run.
+        step: Forward pass, from 1, whose verdicts are returned alone; by default those of all passes.
     """
     chosen = trace.steps if step is None else trace.steps[max(step - 1, 0) : step]
     last: dict[int, tuple[float, Fate]] = {}
@@ -84,7 +88,12 @@ def verdicts(trace: Trace, step: int | None = None) -> dict[int, tuple[float, Fa
 
 
 def mean_verdicts(runs: Sequence[Trace], step: int | None = None) -> dict[int, Verdict]:
-    """Return the verdicts of runs on one canvas, averaged at every position over the runs that have one there."""
+    """Return the verdicts of runs on one canvas, averaged at every position over the runs that have one there.
+
+    Args:
+        runs: Runs on canvases of one shape.
+        step: Forward pass, from 1, or the last one of a shorter run; by default all passes.
+    """
     found: dict[int, list[tuple[float, Fate]]] = defaultdict(list)
     for trace in runs:
         for position, verdict in verdicts(trace, None if step is None else min(step, len(trace.steps))).items():
@@ -113,7 +122,12 @@ def lines_of(texts: Sequence[str]) -> list[tuple[int, float, float]]:
 
 
 def final_words(trace: Trace, step: int | None = None) -> list[str]:
-    """Return the text of every token after a step, up to the end of the text; open positions are boxes."""
+    """Return the text of every token, up to the end of the text; open positions are boxes.
+
+    Args:
+        trace: Run of a text.
+        step: Number of forward passes after which the text is read, padding included; by default all.
+    """
     state = state_after(trace, len(trace.steps) if step is None else min(step, len(trace.steps)))
     texts = words(canvas_texts(trace.legend.vocabulary or {}, state.tokens))
     shown = ["▢" if text is None else text for text in texts]

@@ -32,7 +32,14 @@ def halfway(trace: Trace) -> int:
 
 
 def square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) -> None:
-    """Set the axes of a panel to rows and columns of square cells, both from 1, the first row on top."""
+    """Set the axes of a panel to rows and columns of square cells, both from 1, the first row on top.
+
+    Args:
+        figure: Figure, changed in place.
+        size: Rows and columns of cells.
+        row: Row of the panel, from 1.
+        col: Column of the panel, from 1; only the first has a title for its rows.
+    """
     bare = {"showgrid": False, "zeroline": False, "constrain": "domain"}
     placement = {"row": row, "col": col}
     figure.update_xaxes(title_text="Column", range=[0.5, size[1] + 0.5], **bare, **placement)
@@ -45,7 +52,12 @@ def square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) ->
 
 
 def mark_size(columns: int, panels: int) -> float:
-    """Return the pixels of a mark that fits into a cell."""
+    """Return the pixels of a mark that fits into a cell.
+
+    Args:
+        columns: Columns of cells in a panel.
+        panels: Panels in a row.
+    """
     return max(4.0, min(13.0, 260 / (columns * panels)))
 
 

@@ -31,7 +31,12 @@ Place = tuple[int, int]
 
 
 def pass_with_graph(trace: Trace, step: int | None) -> int | None:
-    """Return the pass whose graph to show: the last up to `step`, else the first whose drafts went deepest."""
+    """Return the pass whose draft graph to show, from 1; None if no pass has one.
+
+    Args:
+        trace: Run.
+        step: The last pass up to this one is chosen; None for the first whose accepted drafts went deepest.
+    """
     graphs = {number: each.graph for number, each in enumerate(trace.steps, start=1) if each.graph}
     return select_pass(
         {n: max(len(node.positions) * node.accepted for node in graph) for n, graph in graphs.items()}, step

@@ -22,7 +22,12 @@ def cells(mask: Mask) -> list[list[int]]:
 
 
 def pass_with_mask(trace: Trace, step: int | None) -> int | None:
-    """Return the pass whose mask to show: the last up to `step`, else the first that has the most queries."""
+    """Return the pass whose mask to show, from 1; None if no pass has one.
+
+    Args:
+        trace: Run.
+        step: The last pass up to this one is chosen; None for the first that has the most queries.
+    """
     return select_pass({n: len(each.mask.queries) for n, each in enumerate(trace.steps, start=1) if each.mask}, step)
 
 

@@ -152,7 +152,11 @@ def _curve_names(groups: Sequence[Group]) -> dict[tuple[str, str], str]:
 
 
 def swept(rows: Sequence[ResultRow], wanted: str | None) -> str:
-    """Return the setting along the axis: the wanted one, or the only one that varies.
+    """Return the setting along the axis.
+
+    Args:
+        rows: Rows of results.
+        wanted: Setting that must vary; None for the only one that does.
 
     Raises:
         SweepError: No or several settings vary, or the wanted one does not.

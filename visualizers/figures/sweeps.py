@@ -41,10 +41,14 @@ def _is_number(value: object) -> bool:
 
 
 def by_value(traces: Traces, setting: str, *, numbers: bool = False) -> Mapping[str, Sweep]:
-    """Group complete runs by everything but `setting`, then by its value; groups of one value are left out.
+    """Group complete runs by everything but a setting, then by its value; groups of one value are left out.
 
-    Values that are all numbers are sorted, others keep the order of the runs. With `numbers`, runs where the value is
-    no number are left out.
+    Values that are all numbers are sorted, others keep the order of the runs.
+
+    Args:
+        traces: Runs; those without the setting are left out.
+        setting: Name of the setting.
+        numbers: Whether to leave out runs whose value is not a number.
     """
     with_it = [trace for trace in traces if trace.summary.complete and setting in trace.config]
     comparable = [trace for trace in with_it if not numbers or _is_number(trace.config[setting])]
@@ -95,7 +99,12 @@ def _draw_sweep(
 
 
 def drift(trace: Trace, distance: int = 1) -> float | None:
-    """Return the mean share of drafts that differ `distance` iterations apart, in per cent."""
+    """Return the mean share of drafts that change between iterations, in per cent; None if there are no such pairs.
+
+    Args:
+        trace: Run.
+        distance: Iterations from one to the other.
+    """
     mean = mean_difference(token_difference(trace.steps, distance))
     return None if mean is None else 100 * mean
 

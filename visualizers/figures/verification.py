@@ -47,7 +47,12 @@ class Verdict(NamedTuple):
 
 
 def judged(trace: Trace, measure: str) -> list[Verdict]:
-    """Return the verdicts of a run whose drafts have a measure."""
+    """Return the verdicts of a run whose drafts have a measure.
+
+    Args:
+        trace: Run.
+        measure: Name of the measure in `Step.numbers`.
+    """
     verdicts = []
     for step in trace.steps:
         empty = (None,) * len(step.position)
@@ -192,7 +197,12 @@ def recorded(trace: Trace) -> Iterator[Entry]:
 
 
 def first_drafts(trace: Trace, step: int | None) -> list[Entry]:
-    """Return the few drafts to draw: from the verification at `step` or before, else from the first rejection."""
+    """Return the few drafts to draw.
+
+    Args:
+        trace: Run with recorded paths.
+        step: Those from the last verification up to this pass on; None for those from the first rejection on.
+    """
     entries = list(recorded(trace))
     if step is None:
         first = next((one.step for one in entries if one.fate is not Fate.ACCEPTED), entries[0].step)
