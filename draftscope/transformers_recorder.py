@@ -401,9 +401,9 @@ def record(target: Any, draft: Any = None, tokenizer: Any = None) -> GenerateRec
         ValueError: For a model whose passes cannot be recorded.
 
     Examples:
-        >>> with ds.record(target, draft, tokenizer) as recording:
+        >>> with ds.record(target, draft, tokenizer) as recording:  # doctest: +SKIP
         ...     output = target.generate(**inputs, assistant_model=draft)
-        >>> trace = recording.trace(output)
+        >>> trace = recording.trace(output)  # doctest: +SKIP
     """
     return GenerateRecorder(target, draft, tokenizer)
 

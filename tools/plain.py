@@ -109,23 +109,17 @@ NAMES = re.compile(
 )
 # Packages whose public functions all describe their parameters; more are added as they are described.
 DESCRIBED = (
-    *(
-        "engines/ar/",
-        "engines/continuous/",
-        "engines/diffusion_lm/",
-        "engines/models/",
-        "engines/runtime/",
-        "engines/sampling/",
-    ),
-    *("engines/protocol.py", "engines/settings.py", "engines/transfer.py"),
+    *("analysis/", "traces/", "visualizers/"),
+    *("engines/ar/", "engines/continuous/", "engines/diffusion_lm/", "engines/methods/", "engines/models/"),
+    *("engines/runtime/", "engines/sampling/", "engines/protocol.py", "engines/settings.py", "engines/transfer.py"),
 )
 # Methods of the protocols in engines/protocol.py, engines/continuous and engines/sampling, which describe them; and
-# functions that every family of checkpoints has (engines/models/checkpoints/families.py).
+# functions that each family of checkpoints (engines/models/checkpoints/families.py) or each method has.
 INTERFACES = {
     *("make_task", "make_legend", "open_session", "open_drafter_session", "forward", "logits", "count_tokens"),
     *("accept", "categorical", "gumbel_argmax", "uniform", "normal"),
 }
-FAMILY_FUNCTIONS = {"load", "needs"}
+FAMILY_FUNCTIONS = {"load", "needs", "decode"}
 PROSE_STRING = re.compile(r"[A-Za-z][a-z']+,? [a-z']{2,},? [a-z']+")
 NOT_PROSE = re.compile(r"[{};]\s*\n|</?\w+[ >]|=>|^\s*[.#]\w[\w-]*\s*\{|--\w+: |^(?:SELECT|INSERT)\b|function ?\(")
 IGNORE = "plain: ignore"
@@ -211,19 +205,22 @@ def in_python(file: str, source: str) -> Iterator[Finding]:
 
 
 def in_parameters(file: str, tree: ast.Module) -> Iterator[Finding]:
-    """Yield public functions of several parameters that describe none of them, in the packages of `DESCRIBED`."""
+    """Yield public functions of several parameters that do not describe them, in the packages of `DESCRIBED`."""
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")
     owners: list[ast.Module | ast.ClassDef] = [tree, *classes]
     for owner in owners:
         for node in owner.body:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
                 continue
-            names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            parameters = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+            names = {one.arg for one in parameters} - {"self", "cls"}
             inherits = node.name in (FAMILY_FUNCTIONS if owner is tree else INTERFACES) or any(
                 "override" in ast.unparse(one) for one in node.decorator_list
             )
-            if len({*names} - {"self", "cls"}) > 1 and not inherits and "Args:" not in (ast.get_docstring(node) or ""):
-                advice = "Args with shapes, units, range, or what happens at the edge"
+            text = ast.get_docstring(node) or ""
+            described = "Args:" in text or all(re.search(rf"\b{name.rstrip('_')}s?\b", text) for name in names)
+            if len(names) > 1 and not inherits and not described:
+                advice = "name every parameter, or add Args with shapes, units, range, what happens at the edge"
                 yield Finding(file, node.lineno, "docstring", "args", node.name, advice)
 
 

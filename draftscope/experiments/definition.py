@@ -38,7 +38,7 @@ class Arm:
     """A method with settings: a column of a grid, a curve of a figure, a row of a table.
 
     Example:
-        >>> Arm(label="SCD, 16 drafts", method="scd", settings={"window": 16})
+        >>> arm = Arm(label="SCD, 16 drafts", method="scd", settings={"window": 16})
     """
 
     label: str

@@ -85,7 +85,12 @@ def self_verified(config: Any) -> tuple[Rule, ...]:
 
 
 def surest(fates: tuple[Fate, ...], says: str) -> Rule:
-    """The most confident position, whatever its confidence."""
+    """Return the rule of a policy that takes the most confident position, whatever its confidence.
+
+    Args:
+        says: The rule in a plain sentence.
+        fates: Outcomes that it explains.
+    """
     return Rule(fates=fates, formula="confidence {confidence}, the highest of the open places: {fate}", says=says)
 
 
@@ -104,7 +109,12 @@ def sure(setting: str) -> tuple[Rule, ...]:
 
 
 def revealed(policy: str, setting: str) -> tuple[Rule, ...]:
-    """The policies of `draftscope.engines.diffusion_lm.unmasking`, and schedules."""
+    """Return the rules of a policy of `draftscope.engines.diffusion_lm.unmasking`, or of a schedule.
+
+    Args:
+        policy: Name of the policy; "static" is a schedule.
+        setting: Name of the setting that holds its threshold.
+    """
     if policy == "localleap":
         near = f"{ANCHOR_THRESHOLD:g} near a token that reaches it"
         formula = f"confidence {{confidence}}; threshold {{set {setting}}}, or {near}"

@@ -123,6 +123,10 @@ def collision_independent(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> F
     Args:
         q: Distributions of x.
         p: Distributions of y.
+
+    Example:
+        >>> collision_independent(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.9, 0.1]]))
+        tensor([0.5000])
     """
     return (p * q).sum(-1)
 
@@ -133,6 +137,10 @@ def total_variation(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[T
     Args:
         q: Distributions of x.
         p: Distributions of y.
+
+    Example:
+        >>> total_variation(torch.tensor([[0.5, 0.5]]), torch.tensor([[0.9, 0.1]]))
+        tensor([0.4000])
     """
     return 0.5 * (p - q).abs().sum(-1)
 

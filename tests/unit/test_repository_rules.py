@@ -1,11 +1,13 @@
 """The house rules that a command can check, shapes and types too. Who may import whom is checked by import-linter."""
 
 import ast
+import doctest
 import gzip
 import json
 import re
 import subprocess
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,8 @@ PACKAGES = ("analysis", "demo", "draftscope", "engines", "traces", "visualizers"
 NO_METHODS = ("__init__", "method", "explanations")
 METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if p.stem not in NO_METHODS)
 SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
+
+WITH_EXAMPLES = [p for p in SOURCES if ">>> " in p.read_text(encoding="utf-8")]
 
 MAX_FUNCTION_LINES = 80
 MAX_ASSET_BYTES = 140_000_000
@@ -239,3 +243,11 @@ def test_make_app_says_what_it_installs_and_by_what(uv: str, tmp_path: Path) -> 
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert refused.returncode != 0 and "Draftscope needs Python 3.11 to 3.13 and" in refused.stderr
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_examples_in_docstrings_give_what_they_show(path: Path) -> None:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    module = import_module(".".join(parts if parts[0] == "draftscope" else ("draftscope", *parts)))
+    results = doctest.testmod(module)
+    assert not results.failed
