@@ -6,14 +6,15 @@ import gzip
 import json
 import re
 import subprocess
+import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 from jaxtyping import TypeCheckError
-from jaxtyping._import_hook import JaxtypingTransformer, Typechecker
 from support import shapes
 
 from draftscope.engines.assets import SOURCE
@@ -216,13 +217,40 @@ def test_the_first_calls_of_a_function_are_checked_anew_in_every_test() -> None:
         residual(TWO, THREE)
 
 
-def test_a_function_within_another_is_not_decorated_in_every_call() -> None:
-    tree = ast.parse(
-        "def outer():\n def inner(): ...\n class Local:\n  def method(self): ...\nclass A:\n def of(self): ..."
-    )
-    changed = JaxtypingTransformer(typechecker=Typechecker(None)).visit(tree)
-    functions = [node for node in ast.walk(changed) if isinstance(node, ast.FunctionDef)]
-    assert {node.name: len(node.decorator_list) for node in functions} == {"outer": 1, "inner": 0, "method": 0, "of": 1}
+DEFINED = """
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+@dataclass(frozen=True)
+class A:
+    number: int
+    def method(self) -> int:
+        class Local:
+            def never(self) -> None: ...
+        def inner() -> int: ...
+        return inner
+    @property
+    def read(self) -> int: ...
+    @cached_property
+    def once(self) -> int: ...
+    @classmethod
+    def build(cls) -> "A": ...
+    @staticmethod
+    def apart() -> None: ...
+
+@cache
+def kept(number: int) -> int: ...
+"""
+
+
+def test_what_a_module_and_its_classes_define_is_checked_and_no_function_within_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = ModuleType("defined")
+    monkeypatch.setitem(sys.modules, "defined", module)
+    exec(DEFINED, vars(module))
+    names = {function.__qualname__ for function in shapes.functions(module)}
+    assert names == {"A.__init__", "A.method", "A.read", "A.once", "A.build", "A.apart", "kept"}
 
 
 @pytest.mark.parametrize("uv", ["", "/tools/uv"])
