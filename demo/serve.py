@@ -58,6 +58,8 @@ _ZIPPED: Final = Middleware(
     GZipMiddleware, compresslevel=6, exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/json")
 )
 """The page is 2 MB of text and arrives as a fifth of it. Traces, JSON by their type, are compressed files already."""
+_POLL_SECONDS: Final = 0.02
+"""Interval at which Gradio looks for events. Its own, a millisecond, takes 4 % of a processor when nothing happens."""
 _MANIFEST: Final = "MANIFEST.json"
 _REMEDY: Final = "copy the folder assets of the repository"
 
@@ -114,6 +116,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], missing: Sequence[str] = (
 def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, Any]) -> tuple[FastAPI, str]:
     room = Middleware(UploadQuota, folders[0], private_folder(), server_limits())
     first = Middleware(FirstScreen, blocks.beginning if isinstance(blocks, ApiBlocks) else "")
+    blocks._queue.sleep_when_free = blocks._queue.progress_update_sleep_when_free = _POLL_SECONDS
     service, address, _ = blocks.launch(
         prevent_thread_lock=True,
         share=False,

@@ -97,6 +97,14 @@ def test_a_taken_port_is_not_left_for_another(tmp_path: Path, monkeypatch: pytes
     assert read_port() == 7860
 
 
+def test_nothing_is_polled_a_thousand_times_a_second(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with gr.Blocks() as blocks:
+        gr.Markdown("a page")
+    monkeypatch.setattr(blocks, "launch", lambda **_: (None, "", ""))
+    server._launched(blocks, [tmp_path], {})
+    assert min(blocks._queue.sleep_when_free, blocks._queue.progress_update_sleep_when_free) >= 0.01
+
+
 HOSTILE = "a\r\n2026-01-01 INFO started\x1b[2J\u202e\u2028${x}" + "y" * 5000
 
 
