@@ -40,12 +40,13 @@ def served(
         stderr=errors,
     )
     try:
-        while not answers(f"{address}/healthz"):
-            if process.poll() is not None:
-                raise RuntimeError(f"the app ended with code {process.returncode} before it was ready")
-            if time.monotonic() - start > MAX_SECONDS_TO_START:
-                raise RuntimeError(f"the app was not ready after {MAX_SECONDS_TO_START:.0f} s")
-            time.sleep(0.02)
+        with httpx.Client(timeout=5) as client:  # one for all: making one takes longer than asking
+            while not _answers(client, f"{address}/healthz"):
+                if process.poll() is not None:
+                    raise RuntimeError(f"the app ended with code {process.returncode} before it was ready")
+                if time.monotonic() - start > MAX_SECONDS_TO_START:
+                    raise RuntimeError(f"the app was not ready after {MAX_SECONDS_TO_START:.0f} s")
+                time.sleep(0.02)
         yield address, time.monotonic() - start, process
     finally:
         process.terminate()
@@ -55,9 +56,9 @@ def served(
             process.kill()
 
 
-def answers(url: str) -> bool:
+def _answers(client: httpx.Client, url: str) -> bool:
     """Whether a GET gives 200."""
     try:
-        return httpx.get(url, timeout=5).status_code == 200
+        return client.get(url).status_code == 200
     except httpx.HTTPError:
         return False
