@@ -4,8 +4,12 @@ import gc
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -22,6 +26,22 @@ pytest_plugins = ["support.app_fixtures"]
 if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv:  # the process that waits for workers runs no test
     gc.disable()
     shapes.install()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let the first worker compile alone, in a new environment, what all of them import."""
+    worker, bytecode = os.environ.get("PYTEST_XDIST_WORKER"), getattr(find_spec("gradio"), "cached", None)
+    if not worker or not bytecode or sys.dont_write_bytecode or Path(bytecode).exists():
+        return (yield)
+    compiled = Path(gettempdir(), os.environ["PYTEST_XDIST_TESTRUNUID"])
+    limit = time.monotonic() + 120
+    while worker != "gw0" and not compiled.exists() and time.monotonic() < limit:
+        time.sleep(0.1)
+    try:
+        return (yield)
+    finally:
+        compiled.touch()
 
 
 @pytest.fixture(autouse=True)
