@@ -420,10 +420,13 @@ def test_six_runs_share_the_screen_and_no_name_or_number_is_cut(
         if size[0] > 900:  # a run is up to three lines
             heights = page.evaluate("[...document.querySelectorAll('#tray tbody tr')].map((row) => row.offsetHeight)")
             assert max(heights) < 70
-        files = [tmp_path / f"{seed}.json.gz" for seed in range(8)]
-        for seed, file in enumerate(files):
-            write(decode_toy_raster("scd", window=8, seed=seed), file)
-        with page.expect_file_chooser() as chooser:
-            page.get_by_role("button", name="Open traces").click()
-        chooser.value.set_files(files)
-        expect(page.locator("#tray-problem")).to_contain_text("Of 8 opened runs, 2 are in the list and not selected")
+        if size[0] < 900:  # what is refused is so at every width
+            files = [tmp_path / f"{seed}.json.gz" for seed in range(8)]
+            for seed, file in enumerate(files):
+                write(decode_toy_raster("scd", window=8, seed=seed), file)
+            with page.expect_file_chooser() as chooser:
+                page.get_by_role("button", name="Open traces").click()
+            chooser.value.set_files(files)
+            expect(page.locator("#tray-problem")).to_contain_text(
+                "Of 8 opened runs, 2 are in the list and not selected"
+            )
