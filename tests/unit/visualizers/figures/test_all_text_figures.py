@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from statistics import fmean
 
 import pytest
@@ -17,6 +18,7 @@ from draftscope.analysis.block_stats import (
     router_decisions,
 )
 from draftscope.analysis.prediction import contributions, foresight
+from draftscope.traces import Trace
 from draftscope.traces.schema import Fate, Mask
 from draftscope.visualizers import FIGURES
 from draftscope.visualizers.figures.graph import HORIZONS, SIZES, pass_with_graph
@@ -25,7 +27,10 @@ from draftscope.visualizers.figures.order import along, binned
 from draftscope.visualizers.figures.routing import estimator
 from draftscope.visualizers.figures.throughput import Rates, rates
 
-RUN, OTHER = s2d2(), s2d2(Blocks(seed=1))
+
+@cache
+def run(seed: int = 0) -> Trace:
+    return s2d2(Blocks(seed=seed))
 
 
 def named(figure, start: str) -> list:
@@ -40,12 +45,12 @@ class TestMask:
         assert boundaries(mask.queries) == [0.5]
 
     def test_the_pass_is_the_last_one_with_a_mask(self) -> None:
-        masked = [number for number, step in enumerate(RUN.steps, start=1) if step.mask]
-        assert pass_with_mask(RUN, masked[1]) == pass_with_mask(RUN, masked[2] - 1) == masked[1]
-        assert pass_with_mask(RUN, 0) == masked[0]
-        drawn = FIGURES["mask"].draw([RUN], step=masked[2] + 1)
-        assert drawn.layout.title.text == f"Attention mask of forward pass {masked[2]} of {len(RUN.steps)} (verify)"
-        mask = RUN.steps[masked[2] - 1].mask
+        masked = [number for number, step in enumerate(run().steps, start=1) if step.mask]
+        assert pass_with_mask(run(), masked[1]) == pass_with_mask(run(), masked[2] - 1) == masked[1]
+        assert pass_with_mask(run(), 0) == masked[0]
+        drawn = FIGURES["mask"].draw([run()], step=masked[2] + 1)
+        assert drawn.layout.title.text == f"Attention mask of forward pass {masked[2]} of {len(run().steps)} (verify)"
+        mask = run().steps[masked[2] - 1].mask
         queries, keys = numbered(mask.queries), numbered(mask.keys)
         assert numbered(["P9", "<T0"]) == ["P10", "&lt;T1"]
         assert [list(row) for row in drawn.data[0].z] == cells(mask)
@@ -55,8 +60,8 @@ class TestMask:
 
 class TestRouting:
     def test_marks_are_the_decisions(self) -> None:
-        drawn = FIGURES["routing"].draw([RUN])
-        decisions = router_decisions(RUN.steps)
+        drawn = FIGURES["routing"].draw([run()])
+        decisions = router_decisions(run().steps)
         (expected,), (accepted,) = named(drawn, "drafts expected"), named(drawn, "drafts accepted")
         assert list(zip(expected.x, expected.y, strict=True)) == [(one.step + 1, one.expected) for one in decisions]
         assert list(accepted.y) == [one.accepted for one in decisions if one.accepted is not None]
@@ -65,8 +70,8 @@ class TestRouting:
         assert len(left.x) == len(decisions) - len(verified.x) > 0
 
     def test_errors_are_the_table(self) -> None:
-        (cloud,) = FIGURES["estimators"].draw([RUN, OTHER]).data
-        rows = estimator_errors([RUN.steps, OTHER.steps])
+        (cloud,) = FIGURES["estimators"].draw([run(), run(1)]).data
+        rows = estimator_errors([run().steps, run(1).steps])
         assert list(cloud.x) == [row.mean for row in rows]
         assert list(cloud.error_x.array) == [row.deviation for row in rows]
         assert cloud.text[0] == f"MAE {rows[0].mean_absolute:.2f}"
@@ -76,12 +81,12 @@ class TestRouting:
 
 class TestOrder:
     def test_every_token_is_a_mark_in_the_pass_that_made_it_final(self) -> None:
-        drawn = FIGURES["order"].draw([RUN])
+        drawn = FIGURES["order"].draw([run()])
         points = {(x, y) for mark in drawn.data for x, y in zip(mark.x, mark.y, strict=True)}
-        for number, step in enumerate(RUN.steps, start=1):
+        for number, step in enumerate(run().steps, start=1):
             for position, fate in zip(step.position, step.fate, strict=True):
                 assert ((number, position + 1) in points) is fate.final
-        assert len(points) == len(decode_order(RUN.steps))
+        assert len(points) == len(decode_order(run().steps))
 
     def test_ar_ness_is_the_mean_over_runs(self) -> None:
         runs = [diffusion(Blocks(seed=seed)) for seed in range(3)]
@@ -95,17 +100,17 @@ class TestOrder:
         stages = binned([[(0.0, 1.0), (0.01, 0.0)], [(1.0, 0.4)], [(1.0, 0.6)]])
         assert {at: (one.mean, one.runs) for at, one in stages.items()} == {0.025: (0.5, 2), 0.975: (0.5, 2)}
         assert stages[0.975].error == pytest.approx(0.1)
-        sure, tokens = along(RUN)
+        sure, tokens = along(run())
         assert (sure[0][0], tokens[0][0], tokens[-1][0]) == (0, 0, 1)
-        assert sum(count for _, count in tokens) == RUN.summary.tokens
-        curve, counts = FIGURES["confidence"].draw([RUN]).data
+        assert sum(count for _, count in tokens) == run().summary.tokens
+        curve, counts = FIGURES["confidence"].draw([run()]).data
         assert tuple(curve.y) == tuple(one.mean for one in binned([sure]).values())
         assert tuple(counts.y) == tuple(one.mean for one in binned([tokens]).values())
 
 
 def test_bars_and_draft_steps_are_the_statistics() -> None:
-    (bars,) = FIGURES["accepted-drafts"].draw([RUN, OTHER]).data
-    judging = [step for step in (*RUN.steps, *OTHER.steps) if any(fate.judged for fate in step.fate)]
+    (bars,) = FIGURES["accepted-drafts"].draw([run(), run(1)]).data
+    judging = [step for step in (*run().steps, *run(1).steps) if any(fate.judged for fate in step.fate)]
     counts = Counter(step.fate.count(Fate.ACCEPTED) for step in judging)
     assert {x: count for x, count in zip(bars.x, bars.customdata, strict=True) if count} == dict(counts)
     assert sum(bars.y) == pytest.approx(100)
