@@ -15,7 +15,6 @@ _NAMED: Final = "auto, cpu, cuda, cuda:N or mps"
 HELP: Final = f"{_NAMED}; default: {VARIABLE}, or auto, which takes a GPU of CUDA if there is one"
 DISK: Final = "disk"
 """The last of several devices: what does not fit on the others is read from a file in every pass."""
-HELP_SEVERAL: Final = f"{HELP}; a language model too large for one takes several, as in cuda:0,cuda:1 or cuda,cpu,disk"
 _NAMES: Final = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 
 
