@@ -259,5 +259,10 @@ def is_finished(message: Any) -> bool:
 
 
 def get(thing: Any, name: str) -> Any:
-    """A key of a mapping, or an attribute of another object; None if there is none."""
+    """Return a key of a mapping, or an attribute of another object; None if there is none.
+
+    Args:
+        thing: Mapping or object.
+        name: Key or attribute.
+    """
     return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)

@@ -81,7 +81,16 @@ class TargetPass:
         drafts: Sequence[DraftPass],
         spent: tuple[float, float],
     ) -> "TargetPass":
-        """Return what is kept of a pass: a few numbers of its logits."""
+        """Return what is kept of a pass: a few numbers of its logits.
+
+        Args:
+            fed: Ids that were fed, one list a text.
+            start: Tokens that the cache held before.
+            logits_to_keep: Number of requested logits; None if the model returns all.
+            logits: Logits of the pass, [B, N, V].
+            drafts: Passes of the drafter before it.
+            spent: Milliseconds of preparation and of the pass itself.
+        """
         row = tuple(fed[0]) if fed else ()
         rows = logits[0].detach()
         # Without a number all positions have logits; those of the prompt are of no use.

@@ -44,7 +44,11 @@ _FITS: Final = 100.0
 
 
 def write_certificate(certificate: Certificate, path: str | os.PathLike[str]) -> None:
-    """Write a certificate as JSON or, if the name ends in .html, as a page with pictures.
+    """Write a certificate to a file.
+
+    Args:
+        certificate: The certificate.
+        path: File, whose ending chooses JSON or, if it is .html, a page with pictures.
 
     Raises:
         ValueError: For another ending.

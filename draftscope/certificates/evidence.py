@@ -107,7 +107,13 @@ class Bettor:
         """Tokens after which the wealth first exceeded 1 / FALSE_ALARM."""
 
     def bet(self, tokens: Int64[np.ndarray, " T"], p: Rows, alternatives: Mapping[str, Rows]) -> None:
-        """Take the next tokens, which p does not forbid, with the distributions of all defects."""
+        """Take the next tokens.
+
+        Args:
+            tokens: Ids, which p does not forbid.
+            p: Distribution that each was to be sampled from.
+            alternatives: Distribution of each of them with a defect, by the name of the defect.
+        """
         if not len(tokens):
             return
         at, shares = tokens[:, None], np.array(SHARES)
@@ -150,7 +156,13 @@ class Bettor:
 
 
 def lookup_guesses(prompts: Sequence[str], texts: Int64[np.ndarray, "B N"], letters: str) -> Int64[np.ndarray, "B N"]:
-    """Return the token that followed the last two tokens when they came before; -1 where they never did."""
+    """Return the token that followed the last two tokens when they came before; -1 where they never did.
+
+    Args:
+        prompts: Prompt of each text.
+        texts: Ids that continue the prompts.
+        letters: Letter of each id, in order; prompts consist of them.
+    """
     guesses = np.full(texts.shape, -1, dtype=np.int64)
     for row, (prompt, text) in enumerate(zip(prompts, texts.tolist(), strict=True)):
         seen: dict[tuple[int, int], int] = {}

@@ -140,7 +140,12 @@ def _empty() -> Any:
 
 @cache
 def network(role: Role, dtype: torch.dtype = torch.float32) -> Any:
-    """The model as a network of transformers; shared, so not to be changed."""
+    """Return the known model as a network of transformers; shared, so do not modify it.
+
+    Args:
+        role: Whether it is the target or the drafter.
+        dtype: Number format of its weights.
+    """
     with torch.inference_mode(False):  # the caller may be in it, and its tensors stay so
         net = LlamaForCausalLM(LlamaConfig(**_config()))
         net.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights(role).items()})
@@ -149,7 +154,13 @@ def network(role: Role, dtype: torch.dtype = torch.float32) -> Any:
 
 
 def exact_logits(role: Role, prompts: Sequence[str], texts: Int64[np.ndarray, "B N"]) -> Float[np.ndarray, "B N V"]:
-    """Return the float64 logits before each token of texts that continue prompts."""
+    """Return the float64 logits before each token of texts.
+
+    Args:
+        role: Whether the target or the drafter computes them.
+        prompts: Prompt of each text.
+        texts: Ids that continue the prompts, N each.
+    """
     logits = np.empty((*texts.shape, len(LETTERS)))
     for prompt in dict.fromkeys(prompts):
         chosen = np.flatnonzero([each == prompt for each in prompts])

@@ -49,7 +49,14 @@ class Source(Protocol):
         ...
 
     def draw(self, prompts: Sequence[str], seeds: Sequence[int], length: int, sampling: Sampling) -> Drawn:
-        """Continue each prompt by `length` tokens."""
+        """Continue each prompt.
+
+        Args:
+            prompts: Texts of the known model's letters.
+            seeds: Seed of each prompt.
+            length: Tokens of each continuation.
+            sampling: Temperature, top_k and top_p.
+        """
         ...
 
 
@@ -212,6 +219,10 @@ class OpenAISource:
 
 def served(client: ServerClient, drafter: DrafterKind) -> Source:
     """Return the engine at an address.
+
+    Args:
+        client: Client of the server.
+        drafter: Kind of drafter that the engine was started with.
 
     Raises:
         ServerError: If no engine answers there.

@@ -133,6 +133,10 @@ def connected(address: str) -> Iterator["Client"]:
 def prepare(client: "Client", requests: Sequence[RunRequest]) -> None:
     """Load the models of runs in every worker.
 
+    Args:
+        client: Client of the scheduler.
+        requests: Requests of the runs, whose weights this machine has, too.
+
     Raises:
         ConfigError: If a worker cannot load one; the message names the worker and the remedy.
         SweepError: If a worker has other weights than this machine.
@@ -184,7 +188,15 @@ def results(
 
 
 def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """Call a function in a worker, in one thread; an error names the worker."""
+    """Call a function in a worker, in one thread.
+
+    Args:
+        function: Function that can be pickled.
+        arguments: Its positional arguments.
+
+    Raises:
+        SweepError: If it raises ModelError, OSError or ValueError; the message names the worker.
+    """
     from distributed import get_worker
 
     torch.set_num_threads(1)

@@ -167,7 +167,12 @@ def chunked(runs: Sequence[PlannedRun], size: int) -> list[list[PlannedRun]]:
 
 
 def decode_chunk(runs: Sequence[PlannedRun], keep_traces: bool = False) -> list[RunOutcome]:
-    """Decode runs of one arm in one batch, in this process of one thread."""
+    """Decode runs of one arm in one batch, in this process of one thread.
+
+    Args:
+        runs: Runs of one arm.
+        keep_traces: Whether the outcomes have their traces.
+    """
     torch.set_num_threads(1)
     _warm_up(runs[0].request)
     jobs = [run.request.job() for run in runs]
@@ -178,6 +183,12 @@ def decode_runs(
     runs: Sequence[PlannedRun], jobs: Sequence[Job], stop: Callable[[], bool], *, keep_traces: bool = True
 ) -> Iterator[RunOutcome | None]:
     """Decode runs of one arm in one batch.
+
+    Args:
+        runs: Runs of one arm.
+        jobs: Job of each run.
+        stop: Called after each pass; true ends the batch.
+        keep_traces: Whether the outcomes have their traces.
 
     Yields:
         None after each pass, and at the end the outcome of each run; nothing more when stopped.
@@ -243,7 +254,12 @@ def _row(
 
 
 def check_weights(found: Mapping[str, str], expected: Mapping[str, str]) -> None:
-    """Raise SweepError if a worker has other weights than this machine."""
+    """Raise SweepError if a worker has other weights than this machine.
+
+    Args:
+        found: Model -> hash of its weights in the worker.
+        expected: Model -> hash of its weights here; models that it lacks are not compared.
+    """
     for model, weights in found.items():
         if expected.get(model, weights) != weights:
             raise SweepError(

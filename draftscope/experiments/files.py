@@ -114,7 +114,15 @@ def _prompts(content: FileContent) -> tuple[str, ...] | ProblemSet:
 
 
 def with_problems(experiment: Experiment, count: int) -> Experiment:
-    """Return the experiment of a file with another number of its problems; raises ConfigError if there are fewer."""
+    """Return the experiment of a file with another number of its problems.
+
+    Args:
+        experiment: Experiment with a set of problems, not with prompts of its own.
+        count: Number of problems, from the first on.
+
+    Raises:
+        ConfigError: If there are fewer, or the file has prompts.
+    """
     _check(experiment.problems.answers, "problems", count, "the file has prompts; leave the number out")
     return replace(experiment, prompts=_problems(experiment.model, count))
 

@@ -87,7 +87,12 @@ def is_correct(text: str, answer: str) -> bool:
 
 
 def is_story_correct(text: str, prompt: str) -> bool:
-    """Return whether all totals of a story are correct and its parts agree, in any wording."""
+    """Return whether all totals of a story are correct and its parts agree, in any wording.
+
+    Args:
+        text: Story that a model wrote.
+        prompt: Problem that it answers.
+    """
     return read(prompt).is_told_by(text)
 
 

@@ -94,7 +94,15 @@ def _entries(text: str, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def parse_prompt(entry: Any, where: str = "the list") -> BenchPrompt:
-    """Return a prompt from any form that it is given in; raises ConfigError, naming `where`, for what holds none."""
+    """Return a prompt from any form that it is given in.
+
+    Args:
+        entry: Text, list of turns, or object with one of the known fields.
+        where: Source of the prompt, which errors name.
+
+    Raises:
+        ConfigError: If the entry holds no prompt.
+    """
     if isinstance(entry, BenchPrompt):
         return entry
     found = entry if isinstance(entry, Mapping) else {"turns" if isinstance(entry, list | tuple) else "prompt": entry}

@@ -19,6 +19,10 @@ _WORDS: Final = ErrorTexts(document="measurement", add=_REMEDY, correct=_REMEDY,
 def opened_traces(data: bytes, name: str) -> tuple[traces.Trace, ...]:
     """Return the trace in a file or, for a measurement of servers, those of what the servers counted.
 
+    Args:
+        data: Content of the file.
+        name: Name of the file, which errors begin with.
+
     Raises:
         TraceError: If the file is invalid, or its servers counted no drafts.
     """

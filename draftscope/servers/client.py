@@ -78,11 +78,27 @@ class ServerClient:
         return self._json(path, b"".join(self._content("GET", path, None)))
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Return the answer to POST as JSON; raises ServerError."""
+        """Return the answer to a POST request as JSON.
+
+        Args:
+            path: Path on the server, from its root.
+            body: Fields of the request, sent as JSON.
+
+        Raises:
+            ServerError: If the server does not answer, or answers with an error.
+        """
         return self._json(path, b"".join(self._content("POST", path, body)))
 
     def stream(self, path: str, body: Mapping[str, Any]) -> Iterator[Any]:
-        """Yield the JSON objects of a stream of server-sent events as they arrive; raises ServerError."""
+        """Yield the JSON objects of a stream of server-sent events as they arrive.
+
+        Args:
+            path: Path on the server, from its root.
+            body: Fields of the request, sent as JSON with `stream`.
+
+        Raises:
+            ServerError: If the server does not answer, or answers with an error.
+        """
         unread = b""
         for part in self._content("POST", path, {**body, "stream": True}):
             *lines, unread = (unread + part).split(b"\n")

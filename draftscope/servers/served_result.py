@@ -244,7 +244,13 @@ class ServedResult:
 
 
 def sums_trace(sums: Sums, kind: str, model: str) -> Trace:
-    """Return the trace of what a server counted; `kind` is its engine, `model` the id of its model."""
+    """Return the trace of what a server counted.
+
+    Args:
+        sums: Counters of all requests of a measurement.
+        kind: Engine of the server; empty if unknown.
+        model: Id of its model; empty if unknown.
+    """
     note = "Counters of all requests of a measurement, warm-up left out."
     return TraceBuilder(kind or "server", model or "unknown", note=note).trace(sums=sums)
 

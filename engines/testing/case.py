@@ -56,7 +56,16 @@ class ConformanceCase:
 
 
 def subject(method: Method, options: Mapping[str, object] | None = None) -> ConformanceCase:
-    """A method under some settings, shortened where they leave room; ConfigError or ValueError if refused."""
+    """Return a method under some settings on a tiny model, shortened where they leave room.
+
+    Args:
+        method: The method.
+        options: Settings that are not shortened; all others have short values or their defaults.
+
+    Raises:
+        ConfigError: If the family is unknown or a setting is invalid.
+        ValueError: If the method or its model refuses the settings.
+    """
     if method.family not in SHORT:
         raise ConfigError(f"family: {method.family!r} is none; use {', '.join(get_args(Family))}.")
     options = {} if options is None else options
@@ -110,12 +119,22 @@ def find(spec: str) -> Method:
 
 
 def decoded(jobs: Sequence[Job], session: Session | None = None) -> list[Tensor]:
-    """Return the results of decoders for jobs in one batch, before any rounding for a record."""
+    """Return the results of decoders, before any rounding for a record.
+
+    Args:
+        jobs: Jobs of one batch.
+        session: Session for all of them; by default it is opened here.
+    """
     return [sequence.result[0] for sequence in decode(jobs, session)]
 
 
 def same(a: Tensor, b: Tensor) -> bool:
-    """Whether two sequences are equal: ids exactly, vectors up to the rounding of sums in another order."""
+    """Return whether two sequences are equal: ids exactly, vectors up to the rounding of sums in another order.
+
+    Args:
+        a: Tokens [N] or vectors [N, D].
+        b: Another sequence; one of another shape differs.
+    """
     return a.shape == b.shape and bool(torch.allclose(a.double(), b.double(), rtol=1e-9, atol=1e-9))
 
 

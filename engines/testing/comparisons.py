@@ -174,7 +174,13 @@ def _kind(subject: ConformanceCase) -> tuple[Kind, Sequence[ToyText]]:
 
 
 def enumerate_texts(subject: ConformanceCase, *, counted: bool, seed: int) -> Comparison:
-    """By enumeration of small texts; of more of them until every required event has occurred."""
+    """Compare a method with the reference by enumeration of small texts.
+
+    Args:
+        subject: Method under some settings.
+        counted: Whether to go on until every required event has occurred; else a few are enough.
+        seed: Number of the texts and samples: another one compares others.
+    """
     kind, texts = _kind(subject)
     texts = texts if counted else texts[:FEW_TEXTS]
     further, walked = (ALL_ACCEPTED, ENDED, UNLIKELY, LIKELY), list[tuple[str, DraftEvents]]()
@@ -245,7 +251,14 @@ def _walk(
 
 
 def sample_texts(subject: ConformanceCase, seed: int) -> Comparison:
-    """By samples of longer texts of more ids, with as many drafts in flight as fit, and of few ids after a prompt."""
+    """Compare a method with the reference by samples of longer texts.
+
+    The texts have more ids and as many drafts in flight as fit; some have few ids after a prompt.
+
+    Args:
+        subject: Method under some settings.
+        seed: Number of the texts and samples: another one compares others.
+    """
     kind, _ = _kind(subject)
     maximum = {"window": LENGTH, "gamma": LENGTH - 1} if kind is Table else {}
     longer = {name: maximum[name] for name in maximum if name in subject.shortened}
@@ -302,7 +315,13 @@ def _in_draft_order(subject: ConformanceCase, text: ToyText) -> Distribution:
 
 
 def compare_texts(subject: ConformanceCase, *, counted: bool, seed: int) -> Comparison:
-    """Likeliest tokens: the texts of several models are those of the reference, up to their end."""
+    """Compare the most likely texts of several models with those of the reference, up to their end.
+
+    Args:
+        subject: Method under some settings.
+        counted: Whether to go on until every required event has occurred; else a few are enough.
+        seed: Number of the texts and samples: another one compares others.
+    """
     method, config = baseline(subject.method.family, {"length": subject.config.length, "mode": "greedy"})
     plain_name = "of one token a pass"
     if subject.method.reference(subject.config) == POLICY:
@@ -342,7 +361,13 @@ def _text(job: Job) -> str | None:
 
 
 def sample_vectors(subject: ConformanceCase, *, counted: bool, seed: int) -> Comparison:
-    """Vectors: z-scores of what is left to chance in each cell."""
+    """Compare vectors with the reference by z-scores of what is left to chance in each cell.
+
+    Args:
+        subject: Method under some settings.
+        counted: Whether to go on until every required event has occurred; else a few are enough.
+        seed: Number of the texts and samples: another one compares others.
+    """
     events = DraftEvents()
     first = _observed(subject, events).job(seed)
     count = SAMPLES if counted else FEW_SAMPLES
@@ -365,7 +390,12 @@ def sample_vectors(subject: ConformanceCase, *, counted: bool, seed: int) -> Com
 
 
 def sample_drafter_share(subject: ConformanceCase, seed: int) -> Comparison:
-    """Vectors: the share of more samples that follows the drafter instead of the target."""
+    """Estimate from more samples the share of vectors that follow the drafter instead of the target.
+
+    Args:
+        subject: Method under some settings.
+        seed: Number of the texts and samples: another one compares others.
+    """
     events = DraftEvents()
     first = _observed(subject, events).job(seed)
     share, error = share_of_drafter(torch.stack(decoded([replace(first, sample=i) for i in range(MORE_SAMPLES)])))

@@ -117,7 +117,12 @@ def _claim(
 
 
 def expect(holds: object, message: str) -> None:
-    """Raise unless something holds."""
+    """Raise DoesNotHoldError unless something holds.
+
+    Args:
+        holds: Any object; a true one passes.
+        message: Text of the error.
+    """
     if not holds:
         raise DoesNotHoldError(message)
 
@@ -184,7 +189,12 @@ def replays(subject: ConformanceCase) -> None:
 
 
 def ends_as_returned(trace: Trace, result: Tensor) -> None:
-    """Check that the steps lead to what the decoder returned, wherever they made something final."""
+    """Check that the steps lead to what the decoder returned, wherever they made something final.
+
+    Args:
+        trace: Record of the run.
+        result: Tokens or vectors that the decoder returned.
+    """
     end = replay_steps(trace.steps, len(result))
     for position, (token, final) in enumerate(zip(end.tokens, end.final, strict=True)):
         if final:

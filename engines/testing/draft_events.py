@@ -84,9 +84,11 @@ class DraftEvents:
 
 
 def observe(decode: Callable[[Any, Any, Any], Decoder], events: DraftEvents) -> Callable[[Any, Any, Any], Decoder]:
-    """Return the same decoder, which adds the events of each text to `events`.
+    """Return the same decoder, which also counts events.
 
-    The weight of a text is the `weight` of its source of random numbers, where that has one.
+    Args:
+        decode: Function of a method that starts its decoder.
+        events: Receives the events of each text, weighted by the `weight` of its random source, if that has one.
     """
 
     def observed(task: Any, config: Any, rng: Any) -> Decoder:
@@ -164,7 +166,12 @@ def _of_pass(each: _Pass, final: Tensor, gained: int, ends: frozenset[int]) -> I
 
 
 def report(events: DraftEvents, positions: int = 4) -> list[str]:
-    """Return the occurrences in words, a line for each of the first draft positions and one for the rest."""
+    """Return the occurrences in words, a line for each of the first draft positions and one for the rest.
+
+    Args:
+        events: Counted events.
+        positions: Maximum number of draft positions with a line.
+    """
     lines = [
         f"draft position {position}: "
         + ", ".join(f"{events.count[Event(kind, position)]:,} {kind}" for kind in BY_POSITION)

@@ -185,7 +185,13 @@ def by_role(models: Mapping[str, Any]) -> Answer:
 
 
 def run_decoder(decoder: Decoder, answer: Answer, rng: Enumerator | None = None) -> tuple[int, ...]:
-    """The tokens of a decoder that is driven to its end, without any of the driver's machinery."""
+    """Return the tokens of a decoder that is driven to its end, without any of the driver's machinery.
+
+    Args:
+        decoder: Decoder that has not started.
+        answer: Returns the result of a forward request.
+        rng: Its random source, which observes every decision.
+    """
     answered: Tensor | tuple[int, ...] | None = None
     while True:
         try:
@@ -203,10 +209,15 @@ def run_decoder(decoder: Decoder, answer: Answer, rng: Enumerator | None = None)
 def exact_distribution(
     make: Callable[[RandomSource], Decoder], answer: Answer, max_branches: int = 1_000_000
 ) -> Distribution:
-    """Return the probability of every output of the decoders from `make`.
+    """Return the probability of every output of a decoder.
+
+    Args:
+        make: Starts the decoder with a random source; called once a branch.
+        answer: Returns the result of a forward request.
+        max_branches: Limit of the number of branches.
 
     Raises:
-        TooManyBranchesError: If there are more than `max_branches` branches.
+        TooManyBranchesError: If there are more.
     """
     probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
     todo: list[Path] = [()]
@@ -220,12 +231,22 @@ def exact_distribution(
 
 
 def largest_error(probs: Distribution, reference: Distribution) -> float:
-    """The largest difference between the probabilities of an output."""
+    """Return the largest difference between the probabilities of an output.
+
+    Args:
+        probs: Output -> probability.
+        reference: Probabilities that it is compared with; an output that one of them lacks has probability 0 there.
+    """
     return max(_errors(probs, reference))
 
 
 def variation(probs: Distribution, reference: Distribution) -> float:
-    """Total variation of two distributions."""
+    """Return the total variation of two distributions.
+
+    Args:
+        probs: Output -> probability.
+        reference: Probabilities that it is compared with; an output that one of them lacks has probability 0 there.
+    """
     return sum(_errors(probs, reference)) / 2
 
 

@@ -40,7 +40,12 @@ def sampled_variation(samples: int, cells: int, bound: float) -> float:
 
 
 def sampled_shift(samples: int, bound: float) -> float:
-    """Return the shift of a mean, in standard deviations, whose z-score exceeds `bound`; the same for a correlation."""
+    """Return the shift of a mean, in standard deviations, that a test finds; the same for a correlation.
+
+    Args:
+        samples: Number of samples.
+        bound: z-score above which the test fails.
+    """
     return (bound + _Z) / sqrt(samples)
 
 

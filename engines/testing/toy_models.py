@@ -49,7 +49,15 @@ class FedTokens:
         self._fed: dict[int, Tensor] = {}
 
     def seen(self, sequence: int, request: R) -> R:
-        """The request as a cached model sees it; ValueError where fewer were fed than are said to be cached."""
+        """Return a request as a cached model sees it: cached tokens are those that were fed earlier.
+
+        Args:
+            sequence: Sequence that the request is of.
+            request: The request.
+
+        Raises:
+            ValueError: If it has more cached tokens than were fed.
+        """
         fed = self._fed.get(sequence, request.tokens[:0])
         if request.num_cached > len(fed):
             raise ValueError(f"cached: {request.num_cached} tokens are said to be cached, and {len(fed)} were fed.")
@@ -81,7 +89,13 @@ class _Hashed(dict[tuple[int, ...], Tensor]):
 
 
 def until_end(tokens: tuple[int, ...], ends: Collection[int], mask: int | None = None) -> tuple[int, ...]:
-    """Return a text up to the first of the ids that end one; all of it if anything but masks follows."""
+    """Return a text up to the first id that ends one; all of it if there is none.
+
+    Args:
+        tokens: Ids of the text.
+        ends: Ids that end one.
+        mask: Id that may follow the end; if anything else follows, all of the text is returned. None allows anything.
+    """
     index = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
     return tokens[:index] if mask is None or set(tokens[index:]) <= {mask} else tokens
 
@@ -277,7 +291,14 @@ class ToyBlockModel:
     """Position and states, layer by layer, of the tokens in the cache."""
 
     def task(self, length: int, prompt: tuple[int, ...] = (), end: int = NO_END, block: int = 1) -> TextTask:
-        """Return a text after a prompt of ids; the mask id is `vocabulary`."""
+        """Return the task of a text; the mask id is `vocabulary`.
+
+        Args:
+            length: Tokens of the text.
+            prompt: Ids before it.
+            end: Id that ends it; by default none does.
+            block: Positions of a block.
+        """
         canvas, device = text_canvas(length, block, len(prompt)), torch.device("cpu")
         return TextTask(
             canvas,
@@ -320,7 +341,12 @@ class ToyBlockModel:
         return states
 
     def conditionals(self, tokens: tuple[int, ...], prompt: tuple[int, ...] = ()) -> Tensor:
-        """The distributions [N, V] that ordinary decoding, block size 1, draws these tokens from."""
+        """Return the distributions [N, V] that ordinary decoding, block size 1, draws tokens from.
+
+        Args:
+            tokens: The N tokens; each distribution is given those before it.
+            prompt: Ids before them.
+        """
         row, probs = BlockSequence(self.task(len(tokens), prompt), 1), []
         for position, token in enumerate(tokens, len(prompt)):
             probs.append(self.all_probs(row.request_open_positions())[0, 0])
@@ -328,7 +354,13 @@ class ToyBlockModel:
         return torch.stack(probs)
 
     def joint(self, length: int, prompt: tuple[int, ...] = (), end: int = NO_END) -> Distribution:
-        """The distribution of the text under block size 1; a text that ends early is shorter."""
+        """Return the distribution of the text under block size 1; a text that ends early is shorter.
+
+        Args:
+            length: Tokens of a text that does not end early.
+            prompt: Ids before it.
+            end: Id that ends it; by default none does.
+        """
         texts = itertools.product(range(self.vocabulary), repeat=length)
         return {
             tokens: prod(self.conditionals(tokens, prompt)[range(len(tokens)), tokens].tolist())

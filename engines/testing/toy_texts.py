@@ -100,7 +100,14 @@ Kind: TypeAlias = Callable[..., Table | BlockTable]
 
 
 def build_model(kind: Kind, text: ToyText, seed: int, sharpness: float) -> Table | BlockTable:
-    """The model of a text."""
+    """Return the model of a text.
+
+    Args:
+        kind: Class of the model.
+        text: Length, number of ids, prompt and end.
+        seed: Number of the model: another one has other distributions.
+        sharpness: Sharpness of its distributions, as `kind` takes it.
+    """
     model = kind(text.length, text.vocabulary, seed, sharpness=sharpness)
     if isinstance(model, Table):
         ends = () if text.end is None else (text.end,)

@@ -12,7 +12,7 @@ CORNERS = (0, 1, 2, 4, 8, 12, 24, 99)
 LETTERS = (0, 8, 12, 13, 15, 18, 20, 24, 36, 56)
 """8 marks a token; letters that grow with the window are clamped and end where they may."""
 BRAND_WIDTH = {"136px", "92px"}
-"""What the name of the app takes of the row of tabs, wide and on a phone."""
+"""Widths that the name of the app takes of the row of tabs, wide and on a phone."""
 SCALES = {
     r"(?:margin|padding)(?:-(?:top|right|bottom|left))?|(?:row-|column-)?gap": SPACE,
     r"border(?:-[a-z]+){0,2}-radius": CORNERS,
