@@ -109,15 +109,14 @@ NAMES = re.compile(
 )
 # Packages whose public functions all describe their parameters; more are added as they are described.
 DESCRIBED = (
-    *("analysis/", "traces/", "visualizers/"),
-    *("engines/ar/", "engines/continuous/", "engines/diffusion_lm/", "engines/methods/", "engines/models/"),
-    *("engines/runtime/", "engines/sampling/", "engines/protocol.py", "engines/settings.py", "engines/transfer.py"),
+    *("analysis/", "engines/", "traces/", "visualizers/"),
+    *("draftscope/certificates/", "draftscope/experiments/", "draftscope/servers/"),
 )
-# Methods of the protocols in engines/protocol.py, engines/continuous and engines/sampling, which describe them; and
-# functions that each family of checkpoints (engines/models/checkpoints/families.py) or each method has.
+# Methods of protocols (engines/protocol.py, engines/sampling, and executors and sources in draftscope), and functions
+# that each family of checkpoints (engines/models/checkpoints/families.py) or each method has.
 INTERFACES = {
     *("make_task", "make_legend", "open_session", "open_drafter_session", "forward", "logits", "count_tokens"),
-    *("accept", "categorical", "gumbel_argmax", "uniform", "normal"),
+    *("accept", "categorical", "gumbel_argmax", "uniform", "normal", "execute", "draw"),
 }
 FAMILY_FUNCTIONS = {"load", "needs", "decode"}
 PROSE_STRING = re.compile(r"[A-Za-z][a-z']+,? [a-z']{2,},? [a-z']+")
