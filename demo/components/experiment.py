@@ -292,7 +292,7 @@ class GridView(ExperimentPanel):
         assert isinstance(results.store, _FileStore)
         columns, titles = grid_columns(values[self.tray].chosen), row_titles(results.experiment)
         cells = [
-            preview(outcome.trace, columns[outcome.run.order[2]], titles[outcome.run.order[:2]])
+            preview(outcome.trace, columns[outcome.run.arm_index], titles[outcome.run.group])
             for outcome in results.store.outcomes
             if outcome.trace
         ]

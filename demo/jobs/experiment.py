@@ -183,7 +183,7 @@ def seeds_experiment(runs: Sequence[SelectableRun], num_seeds: object) -> Experi
 
 def complete_groups(store: MemoryStore, num_arms: int) -> list[Trace]:
     """Return the traces of the prompts and seeds that all arms have completed."""
-    groups = (tuple(group) for _, group in groupby(store.outcomes, key=lambda outcome: outcome.run.order[:2]))
+    groups = (tuple(group) for _, group in groupby(store.outcomes, key=lambda outcome: outcome.run.group))
     return [outcome.trace for group in groups if len(group) == num_arms for outcome in group if outcome.trace]
 
 

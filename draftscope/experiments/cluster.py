@@ -68,7 +68,7 @@ class Cluster(Executor):
             ConfigError: If no scheduler answers, or a worker cannot run this.
             SweepError: If the scheduler or all workers are lost, or a worker has other weights than this machine.
         """
-        requests = list({run.order[2]: run.request for run in runs}.values())
+        requests = list({run.arm_index: run.request for run in runs}.values())
         tasks = [(chunk, self.keep_traces) for chunk in chunked(runs, self.batch_size)]
         with connected(self.address) as client:
             prepare(client, requests)

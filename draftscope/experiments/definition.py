@@ -120,6 +120,16 @@ class PlannedRun:
     problems: ProblemSet = field(default_factory=lambda: ProblemSet(prompts=()))
     """Rules by which answers are scored, without the prompts."""
 
+    @property
+    def group(self) -> tuple[int, int]:
+        """Indices of prompt and seed, which the runs of all arms share."""
+        return self.order[:2]
+
+    @property
+    def arm_index(self) -> int:
+        """Index of the arm."""
+        return self.order[2]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:

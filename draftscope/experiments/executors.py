@@ -70,13 +70,13 @@ class Serial(Executor):
         """Time the first passes of every arm."""
         if any(run.repeats or run.arm.runner for run in runs):
             return None
-        first = {run.order[2]: run for run in reversed(runs)}
+        first = {run.arm_index: run for run in reversed(runs)}
         seconds = {arm: estimate_seconds(run.request.job()) for arm, run in first.items()}
-        return [seconds[run.order[2]] for run in runs]
+        return [seconds[run.arm_index] for run in runs]
 
     def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
         """Run all arms of a prompt and seed, then time them alternately if there are repeats."""
-        for _, group in groupby(runs, key=lambda run: run.order[:2]):
+        for _, group in groupby(runs, key=lambda run: run.group):
             done = list[tuple[RunOutcome, Job]]()
             for run in group:
                 job, outcome = run.request.job(), None
@@ -95,7 +95,7 @@ class Batched(Executor):
 
     def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
         """Run one arm after the other."""
-        for _, group in groupby(sorted(runs, key=lambda run: run.order[2]), key=lambda run: run.order[2]):
+        for _, group in groupby(sorted(runs, key=lambda run: run.arm_index), key=lambda run: run.arm_index):
             batch = tuple(group)
             outcome = None
             for outcome in decode_runs(batch, [run.request.job() for run in batch], stop):

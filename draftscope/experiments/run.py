@@ -115,8 +115,8 @@ def check_runs(runs: Sequence[PlannedRun]) -> dict[str, str]:
         try:
             job = run.request.job()
             _ = job.task if run.arm.runner else job.decoder()
-            if run.order[2] not in opened:
-                opened.add(run.order[2])
+            if run.arm_index not in opened:
+                opened.add(run.arm_index)
                 open_session([job])
                 weights |= weights_of(job)
         except ValueError as error:
