@@ -179,7 +179,7 @@ button.secondary:hover { border-color: var(--ink); background: var(--card); }
 #calculator-details { border-radius: 0; }
 #calculator-details p { max-width: 100ch; }
 /* What the verdict rests on, and beside it the form; the curves are as high as the screen lets them be. */
-#plan { display: grid; grid-template-columns: minmax(0, 1fr) minmax(480px, 34%); gap: 12px; }
+#plan { display: grid; grid-template-columns: minmax(0, 1fr) minmax(480px, 34%); gap: 12px; align-items: stretch; }
 #plan > * { min-width: 0 !important; }
 #calculator-reasons .reasons { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 12px;
   height: clamp(380px, calc(100dvh - 200px), 622px); }

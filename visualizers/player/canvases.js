@@ -91,7 +91,7 @@ export class PictureView extends View {
     const patches = legend.patches ? { ...legend.patches, image: this.open(legend.patches.image), placeOf: new Map((legend.patches.ids ?? []).map((/** @type {number} */ id, /** @type {number} */ tile) => [id, tile])) } : null;
     this.sheet = this.tiles ?? patches; // pictures of single tokens
     this.tilePixels = Math.max(1, Math.min(16, this.tiles?.size ?? 1));
-    this.mosaic = make("canvas", { width: this.grid.columns * this.tilePixels, height: this.grid.rows * this.tilePixels });
+    this.mosaic = make("canvas");
     this.laid.fill(-1);
   }
 
@@ -169,6 +169,11 @@ export class PictureView extends View {
     const pen = this.mosaic.getContext("2d");
     const { image, size, columns } = this.tiles;
     const side = this.tilePixels;
+    const [width, height] = [this.grid.columns * side, this.grid.rows * side];
+    if (this.mosaic.width !== width || this.mosaic.height !== height) { // arranged otherwise, or new
+      Object.assign(this.mosaic, { width, height });
+      this.laid.fill(-1);
+    }
     for (const [position, token] of state.token.entries()) {
       if (token === this.laid[position]) continue;
       const { x, y } = this.grid.cell(position);

@@ -11,8 +11,8 @@ export const mixed = (from, to, share) => from + (to - from) * share;
 const fromOne = (labels) => labels.map((label) => label.replace(/\d+$/, (number) => String(Number(number) + 1))); // a mask's, as all that is shown
 /** Names of tokens that end a text. */
 const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
-/** Latent frames of a video in one row at most; more are wrapped into rows of about one length. */
-const FRAMES_ACROSS = 4;
+/** Latent frames of a video in one row at most; more are wrapped into rows of about one length. A high stage has room for more rows. */
+export const FRAMES_ACROSS = { high: 3, low: 4 };
 
 /** Return why `trace` cannot be shown, or null. What else may be wrong with it the reader in Python finds. @param {any} trace */
 export function problemOf(trace) {
@@ -33,6 +33,14 @@ export function safePicture(address) {
 
 /** Cells of the positions: latent frames of a video side by side below their names, text in rows. */
 class Grid {
+  framesAcross = 1;
+  columns = 1;
+  rows = 1;
+  /** Rows above a latent frame, for its name. */
+  head = 0;
+  /** @type {Map<number, number>} Positions by their place in the drawing, counted row by row. */
+  positionAt = new Map();
+
   /** @param {CanvasShape} canvas */
   constructor(canvas) {
     const { shape } = canvas;
@@ -41,15 +49,20 @@ class Grid {
     this.frames = shape.length === 3 ? shape[0] : 1;
     this.cellColumns = shape[shape.length - 1];
     this.cellRows = shape.at(-2) ?? 1;
-    this.framesAcross = Math.ceil(this.frames / Math.ceil(this.frames / FRAMES_ACROSS));
-    this.columns = this.framesAcross * (this.cellColumns + 1) - 1;
-    this.head = this.frames > 1 ? Math.ceil(this.columns / 20) : 0;
-    this.rows = Math.ceil(this.frames / this.framesAcross) * (this.cellRows + this.head);
     this.cellOf = canvas.order ?? null;
     /** @type {Int32Array | null} */
     this.positionOf = this.cellOf && new Int32Array(this.positions);
     for (const [position, cell] of this.cellOf?.entries() ?? []) if (this.positionOf) this.positionOf[cell] = position;
-    this.positionAt = new Map(); // place in the drawing, counted row by row
+    this.arrange(FRAMES_ACROSS.low);
+  }
+
+  /** Lay the latent frames of a video out in rows of at most `framesAcross`. @param {number} framesAcross */
+  arrange(framesAcross) {
+    this.framesAcross = Math.ceil(this.frames / Math.ceil(this.frames / framesAcross));
+    this.columns = this.framesAcross * (this.cellColumns + 1) - 1;
+    this.head = this.frames > 1 ? Math.ceil(this.columns / 20) : 0;
+    this.rows = Math.ceil(this.frames / this.framesAcross) * (this.cellRows + this.head);
+    this.positionAt.clear();
     for (let position = 0; position < this.positions; position += 1) {
       const { x, y } = this.cell(position);
       this.positionAt.set(y * this.columns + x, position);

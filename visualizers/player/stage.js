@@ -7,7 +7,7 @@ import { drawTile } from "./charts.js";
 import { drawDot, drawLine, drawOutline, drawText, drawWithin, fillBox, make, makeSlider, paintPath, setText, sized } from "./paint.js";
 import { SETTLE_MILLISECONDS, wantsStillness } from "./player.js";
 import { AFTER_FINISH, counted } from "./race.js";
-import { figure, formatInteger, mixed } from "./replay.js";
+import { FRAMES_ACROSS, figure, formatInteger, mixed } from "./replay.js";
 import { SIGN_SIZE, Script, branchesInWords, growsInRow, isStaged, progress, slowing, swinging } from "./script.js";
 import { uniformDrawInWords, withUniformDraw } from "./uniform_draw.js";
 
@@ -179,6 +179,8 @@ export class Stage {
     const { grid } = this.replay;
     const { picture } = this.other ?? {};
     const between = Boolean(picture) && minWidth === STAGE_SHAPES[0].minWidth;
+    const isHigh = between && height >= MIN_HEIGHT_WITH_PASSES;
+    for (const replay of [this.replay, this.other?.replay]) replay?.grid.arrange(isHigh ? FRAMES_ACROSS.high : FRAMES_ACROSS.low);
     const paired = between && grid.frames === 1;
     const half = 0.5 - left / width - (MIDDLE.minWidth / 2 + MIDDLE.gap) / width;
     const [across, down, otherShare] = between ? [half, 1, 1] : PICTURE_SHARES[wide ? (grid.frames > 1 && picture ? "frames" : "wide") : grid.frames > 1 && !picture ? "clip" : "narrow"];

@@ -456,6 +456,8 @@ def test_the_card_of_a_picture_covers_no_picture(page: Page, names: tuple[str, s
         assert card_box["width"] == other["width"] and left + card["width"] <= right - other["width"]
     else:
         assert upper >= top + other["height"] + 24  # its count is below it
+    if size[0] == 1440:  # what is seen of a clip are its latent frames
+        assert card_box["height"] > stage["height"] / 2
 
 
 def test_a_wrong_answer_is_told_on_the_card(page: Page) -> None:
