@@ -38,7 +38,7 @@ class Grid {
   rows = 1;
   /** Rows above a latent frame, for its name. */
   head = 0;
-  /** @type {Map<number, number>} Positions by their place in the drawing, counted row by row. */
+  /** @type {Map<number, number>} Positions by their cell in the drawing, counted row by row. */
   positionAt = new Map();
 
   /** @param {CanvasShape} canvas */
