@@ -54,6 +54,8 @@ class PageLink:
     """Name of a recording."""
     compare: tuple[str | RunRequest, ...] = ()
     """Runs to stand side by side: recordings by name, others decoded again; `FILE` is one that cannot be."""
+    left_out: tuple[str, ...] = ()
+    """Runs named after the first `MAX_COMPARED`, as written."""
     grid: tuple[str, ...] = ()
     """Prompts of the grid."""
     seeds: int = 0
@@ -80,8 +82,7 @@ def parse_link(fragment: str) -> PageLink | None:
     tab = tab or (LEARN if lesson else "")
     if "compare" in fields:
         runs = [value for name, value in pairs if name == "compare"]
-        if len(runs) > MAX_COMPARED:
-            raise ConfigError(f"compare: names {len(runs)} runs; the maximum is {MAX_COMPARED}. Remove some.")
+        runs, left_out = runs[:MAX_COMPARED], tuple(runs[MAX_COMPARED:])
         settings_of = (dict(parse_qsl(run, keep_blank_values=True)) if "=" in run else run for run in runs)
         compared = tuple(run if isinstance(run, str) else _request(run) for run in settings_of)
         prompts = tuple(value for name, value in pairs if name == "grid")
@@ -92,7 +93,7 @@ def parse_link(fragment: str) -> PageLink | None:
             )
         at = at or _position_in_trace({"ms": "0", **fields})
         parse_machine((at or {}).get("on", ""))  # what is wrong with it is said at once
-        return PageLink(tab=tab, compare=compared, grid=prompts, seeds=int(seeds), at=at)
+        return PageLink(tab=tab, compare=compared, left_out=left_out, grid=prompts, seeds=int(seeds), at=at)
     if "gallery" in fields:
         return PageLink(tab=tab, gallery=fields["gallery"], at=at)
     if plan := {key.removeprefix(_PLANNED): value for key, value in fields.items() if key.startswith(_PLANNED)}:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 import gradio as gr
 
@@ -60,6 +61,7 @@ _STOPPED: Final = (
     "Stopped: {} of the {} runs were not decoded, and the others are selected. The button continues with them."
 )
 _LEFT: Final = "Of {}, {} are in the list and not selected: at most {} runs are compared at once."
+_LEFT_OUT: Final = "This address names {} runs, and {} are compared at once. Left out: {}."
 _NONE: Final = "No run is selected. Select two or more to compare them."
 _PRESS_RUN: Final = "() => document.getElementById('run').click()"
 
@@ -93,6 +95,8 @@ class ComparePage:
         self.problem = notice_box(elem_id="tray-problem")
         self.wanted = gr.State(())
         """Runs that an address names, until they are there."""
+        self.left_out = gr.State(())
+        """Runs that it names beyond the maximum, until a notice has named them."""
         self.out = ZipDownload(site, "tray")
         with gr.Tabs(overflow_behavior="wrap") as self.views:
             with gr.Tab("Workbench", id=_PLAY):
@@ -115,7 +119,8 @@ class ComparePage:
         views = [self.viewer, self.bench, self.costs, self.export, *self.out.parts]
         self.parts: list[Any] = [self.tray, self.set, self.waits, self.box, self.problem, *views, *self.chooser.parts]
         """Components that `show` updates."""
-        self.opens: list[Any] = [self.on, self.wanted, self.fetch, self.views, self.grid.prompts, self.grid.seeds]
+        self.opens: list[Any] = [self.on, self.wanted, self.left_out, self.fetch, self.views]
+        self.opens += [self.grid.prompts, self.grid.seeds]
         """Components that `named` updates."""
         self._connect()
 
@@ -129,8 +134,8 @@ class ComparePage:
         self.box.dropped(self.drop, self.inputs, changes, **(IN_TURN | EACH))
         self.viewer.clocked(self.update_clock, {self.set}, [self.on, self.problem, self.costs], **(IN_TURN | EACH))
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *changes], **IN_TURN)
-        shows = [self.wanted, self.saved, self.fetch, *changes]
-        self.fetching.connect("run", self.decode, self.inputs, shows, self.problem)
+        shows = [self.wanted, self.left_out, self.saved, self.fetch, *changes]
+        self.fetching.connect("run", self.decode, self.inputs | {self.left_out}, shows, self.problem)
         self.out.save_after(self.export.click(self.zip, {self.set, self.on}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **IN_TURN)
         row = {self.grid.stored_runs, self.grid.wide, *self.inputs}
@@ -279,6 +284,7 @@ class ComparePage:
         return {
             self.on: (address.at or {}).get("on", ""),
             self.wanted: tuple(runs),
+            self.left_out: address.left_out,
             self.fetch: gr.update(value=_button(runs), visible=True),
             **grid,
         }
@@ -301,7 +307,11 @@ class ComparePage:
         alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)[:MAX_SELECTED]
         files = max(0, wanted.count(FILE) - sum(entry.source == "opened" for entry in tray.added))
         stopped = _STOPPED.format(len(left), len(runs)) if left else ""
-        words = stopped or (_FILES.format(files) if files else comparison_error(chosen))
+        words = [
+            _left_out(values[self.left_out]),
+            stopped or (_FILES.format(files) if files else comparison_error(chosen)),
+        ]
+        message = " ".join(filter(None, words))
         wanted = (*left, *[FILE] * files) if left else ()
         found = {entry.address for entry in new_runs}
         saved = tuple(link for link in values[self.saved] if link not in found)
@@ -310,9 +320,10 @@ class ComparePage:
         yield {
             **self._show_selection(RunSelection(tray.with_run(new_runs).added, alike), values, request),
             self.wanted: wanted,
+            self.left_out: (),
             self.saved: saved,
             self.fetch: gr.update(value=label, visible=bool(wanted or saved)),
-            **({self.problem: notice("info", words)} if words else {}),
+            **({self.problem: notice("info", message)} if message else {}),
         }
 
     def open(self, values: Update, request: gr.Request) -> Update:
@@ -367,6 +378,13 @@ class ComparePage:
 def _decode_saved(links: Sequence[str]) -> str:
     """Return the label of the button that decodes the runs of a project."""
     return f"Decode {counted(len(links), 'run')} of this project"
+
+
+def _left_out(runs: Sequence[str]) -> str:
+    """Return the sentence about runs that an address names beyond the maximum; empty without any."""
+    names = [format_value(dict(parse_qsl(run)).get("method", run)) for run in runs[:MAX_SELECTED]]
+    more = [f"{len(runs) - MAX_SELECTED} more"] if len(runs) > MAX_SELECTED else []
+    return _LEFT_OUT.format(MAX_SELECTED + len(runs), MAX_SELECTED, ", ".join(names + more)) if runs else ""
 
 
 def _button(runs: Sequence[str | RunRequest]) -> str:

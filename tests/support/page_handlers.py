@@ -40,6 +40,7 @@ class Parts:
             self.compare.set: CurrentTraces(),
             self.compare.on: "",
             self.compare.saved: (),
+            self.compare.left_out: (),
             self.site.look: "",
             self.site.shown: CurrentTraces(),
         }

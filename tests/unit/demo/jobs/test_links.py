@@ -73,7 +73,6 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
         ("method=scd&system=" + "x" * 1001, "system: has 1001 characters; the maximum is 1000"),
         ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; the maximum is 1000"),
         ("tab=learn&lesson=magic", "lesson: 'magic' is not here; choose one of exact, passes"),
-        ("&".join(["compare=a"] * 7), "compare: names 7 runs; the maximum is 6"),
         ("compare=a&clock=computed&on=H10,eager,Cosmos_4B,,1", "on: device: there is no 'H10'; did you mean"),
         ("compare=a&clock=computed&on=H100,eager,Cosmos_4B,,0", "on: a batch of '0' is not allowed; use a whole"),
         ("method=" + "x" * 9000, "address: has 9007 characters"),
@@ -146,6 +145,22 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
         with pytest.raises(ConfigError, match=r"grid: .* use up to 6"):
             parse_link(f"compare=scd&{wrong}")
     assert comparison_link(["x" * 9000]) == ""  # too long to be opened
+
+
+def test_an_address_of_too_many_runs_opens_the_first_six_and_names_the_others(parts: Parts) -> None:
+    compare, request = parts.compare, gr.Request(session_hash="mine")
+    names = ["scd"] * 6 + ["scd-picture", run_link(request_of("s2d2", "text-target", "1"), compared=True)]
+    update = opened(parts, f"#{comparison_link(names)}")
+    assert update[compare.wanted] == ("scd",) * 6
+    values = parts.values(wanted=update[compare.wanted], left_out=update[compare.left_out], tray=RunSelection())
+    *_, last = compare.decode(values, request)
+    assert [entry.address for entry in last[compare.tray].chosen] == ["scd"]
+    text = last[compare.problem]["text"]
+    assert text == "This address names 8 runs, and 6 are compared at once. Left out: 'scd-picture', 's2d2'."
+    assert last[compare.left_out] == ()
+    many = values | {compare.left_out: ("scd",) * 9}
+    *_, last = compare.decode(many, request)
+    assert last[compare.problem]["text"].endswith("'scd', 3 more.")
 
 
 def test_opening_the_tab_takes_nothing_from_runs_that_an_address_selects(parts: Parts) -> None:
