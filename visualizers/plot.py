@@ -55,13 +55,7 @@ def curve(figure: go.Figure, index: int, name: str, points: Points, hover: str, 
 def step_curve(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
     """Add a curve of steps, whose risers a dash would hide: a solid line with a mark at some of its points.
 
-    Args:
-        figure: Figure, changed in place.
-        index: Number of the curve, which chooses colour and symbol.
-        name: Entry of the legend.
-        points: x and y.
-        hover: Template of the text on hover, in plotly's syntax.
-        more: Options of plotly, which override the look; see `error_bars` and `in_panel`.
+    `figure`, `index`, `name`, `points`, `hover` and `more` are those of `curve`.
     """
     values = series(index)
     line, marker = values.line | {"dash": "solid", "shape": "hv"}, values.marker(7) | {"maxdisplayed": MAX_MARKS}
@@ -76,13 +70,7 @@ def error_bars(values: Sequence[float]) -> Look:
 def dots(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
     """Add marks without a line.
 
-    Args:
-        figure: Figure, changed in place.
-        index: Number of the curve, which chooses colour and symbol.
-        name: Entry of the legend.
-        points: x and y.
-        hover: Template of the text on hover, in plotly's syntax.
-        more: Options of plotly, which override the look; see `error_bars` and `in_panel`.
+    `figure`, `index`, `name`, `points`, `hover` and `more` are those of `curve`.
     """
     curve(figure, index, name, points, hover, **{"mode": "markers", "line": None, **more})
 
@@ -90,13 +78,7 @@ def dots(figure: go.Figure, index: int, name: str, points: Points, hover: str, *
 def bars(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
     """Add bars.
 
-    Args:
-        figure: Figure, changed in place.
-        index: Number of the bars, which chooses colour and pattern.
-        name: Entry of the legend.
-        points: x and y.
-        hover: Template of the text on hover, in plotly's syntax.
-        more: Options of plotly, which override the look; see `error_bars` and `in_panel`.
+    `figure`, `index`, `name`, `points`, `hover` and `more` are those of `curve`.
     """
     marker = {"color": series(index).color, "pattern": hatched(PATTERNS[index % len(PATTERNS)])}
     figure.add_bar(x=points[0], y=points[1], name=name, hovertemplate=hover, **{"marker": marker, **more})
