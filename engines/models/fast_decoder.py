@@ -28,8 +28,8 @@ _ROTATIONS: Final = ("default", "linear", "llama3")
 """Kinds of rotary embeddings whose angles do not depend on the length of a text."""
 LARGE: Final = 3 * 2**23
 """Bytes of weights above which no cache holds them together with all else."""
-_ROWS: Final = 4
-"""The fewest rows of a packed product: one takes as long, and from two on a row does not depend on the others."""
+_ROWS: Final = 2
+"""The fewest rows of a packed product: from two on a row does not depend on the number of others."""
 
 
 class States(NamedTuple):

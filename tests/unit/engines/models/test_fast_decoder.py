@@ -129,11 +129,12 @@ def test_a_causal_model_says_what_the_native_one_says(
             torch.testing.assert_close(result.tapped[0], outputs.hidden_states[LAYERS - 1][:, first:end], **UNNORMED)
 
 
-def test_a_packed_row_does_not_depend_on_how_many_there_are() -> None:
+@pytest.mark.parametrize("shape", [(96, 64), (576, 1536), (2048, 2048), (1000, 36)])
+def test_a_packed_row_does_not_depend_on_how_many_there_are(shape: tuple[int, int]) -> None:
     torch.manual_seed(0)
-    packed, x = PackedLinear(torch.randn(96, 64)), torch.randn(9, 64)
+    packed, x = PackedLinear(torch.randn(shape)), torch.randn(33, shape[1])
     rows = packed(x)
-    for count in (1, 2, 5):
+    for count in (1, 2, 3, 5, 16, 32):
         assert torch.equal(packed(packed.padded(x[:count]))[:count], rows[:count])
 
 
