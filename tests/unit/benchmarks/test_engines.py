@@ -1,4 +1,4 @@
-"""The comparison of engines: its rows and its claim."""
+"""The comparison of engines: its rows and its claims."""
 
 from pathlib import Path
 
@@ -8,13 +8,15 @@ import torch
 from benchmarks import engines
 
 
-def test_times_become_rows_and_a_claim(tmp_path: Path) -> None:
-    seconds = {"Draftscope, float32": [0.04, 0.05, 0.06], "llama.cpp, Q4_1": [0.01]}
-    one, other = engines._rows(seconds, seconds, tmp_path / "m.Q4_1.gguf")
-    assert (one["milliseconds"], one["faster"], other["faster"]) == (50.0, 1.0, 5.0)
-    (claim,) = engines._claims(seconds, 0.04)
-    assert claim.measured == pytest.approx(1.25) and claim.met is False
-    assert engines._claims(seconds, 0.045)[0].met is True
+def test_times_become_rows_and_claims(tmp_path: Path) -> None:
+    seconds = {"Draftscope, float32": [0.04, 0.05, 0.06], "transformers, float32": [0.06], "llama.cpp, Q4_1": [0.01]}
+    rows = engines._rows(seconds, seconds, tmp_path / "m.Q4_1.gguf")
+    assert [row["milliseconds"] for row in rows] == pytest.approx([50, 60, 10])
+    assert [row["faster"] for row in rows] == pytest.approx([1, 5 / 6, 5])
+    generate, reading = engines._claims(seconds, 0.04)
+    assert generate.measured == pytest.approx(1.2) and generate.met is True
+    assert reading.measured == pytest.approx(1.25) and reading.met is None
+    assert engines._claims(seconds | {"transformers, float32": [0.045]}, 0.04)[0].met is False
 
 
 def test_reading_takes_time_and_a_missing_file_is_one_sentence() -> None:
