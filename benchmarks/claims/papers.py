@@ -32,6 +32,8 @@ MORE: Final = 3
 TWICE, MANY, MOST = 2, 8, 16
 """Factors for the number of runs of which only one number is needed. 128 show how passes fall with the strength of
 coupling, 1,024 that Gumbel and maximal coupling take about as many."""
+IMAGE_MODEL: Final = "studio-image"
+"""Bundled model that SCD's claims decode with."""
 COMPARABLE: Final = 0.05
 """Share of the passes by which couplings may differ and be comparable; SCD's Table 1 has 567.7 and 568.0 (L = 64)."""
 BATCH: Final = 64
@@ -78,13 +80,13 @@ def scd(seeds: int) -> dict[str, list[Effect]]:
 
 
 def _runs(count: int, **values: object) -> list[Trace]:
-    return runs("scd", "studio-image", prompts("studio-image", count), window=WINDOW, **values)
+    return runs("scd", IMAGE_MODEL, prompts(IMAGE_MODEL, count), window=WINDOW, **values)
 
 
 def _passes(count: int, **values: object) -> list[float]:
     """Return the passes that each of `count` pictures took; the first have the prompts and seeds of `_runs`."""
-    model, found = load_model("studio-image"), list[float]()
-    numbered = list(enumerate(prompts("studio-image", count)))
+    model, found = load_model(IMAGE_MODEL), list[float]()
+    numbered = list(enumerate(prompts(IMAGE_MODEL, count)))
     for first in range(0, count, BATCH):
         requests = [
             RunRequest("scd", model, text, seed=seed, settings={"window": WINDOW, **values})

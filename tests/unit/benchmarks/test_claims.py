@@ -44,7 +44,7 @@ from draftscope.engines.settings import make_config
 from draftscope.engines.testing.toy_models import Table
 from draftscope.experiments.problems import Problem
 from draftscope.traces.files import ROOT
-from draftscope.traces.schema import Legend, Trace
+from draftscope.traces.schema import Trace
 
 CLAIM = Claim(name="passes | time", measured=0.5, bound="at most", target=0.75, reason="eight pictures")
 
@@ -439,8 +439,7 @@ def test_pictures_and_vectors_are_decoded_anew(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(papers, "_pictures", in_the_plane)
     monkeypatch.setattr(papers, "MANY", 3)
     monkeypatch.setattr(papers, "MOST", 4)
-    drawing = type(load_model("studio-image"))
-    monkeypatch.setattr(drawing, "make_legend", lambda *_: Legend())  # pictures of every pass, which claims do not use
+    monkeypatch.setattr(papers, "IMAGE_MODEL", "toy-raster")  # the next test decodes with the model of the claims
     found = [conclusion for paper in ("SCD", "CSpD") for conclusion in conclusions(paper, 2)]
     masked = next(conclusion for conclusion in found if conclusion.section == "Table 9")
     assert masked.verdict == "holds", "read from the shipped result"
