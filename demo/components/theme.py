@@ -68,7 +68,7 @@ CSS: Final = """
 #pages > .tab-wrapper button.selected { background: var(--line); color: var(--ink) !important; }
 #pages > .tabitem { padding: 0; }
 .gradio-container { --above: 214px; } /* what stands above the workbench */
-.gradio-container:has(#tray-problem .notice) { --above: 276px; }
+#tray-problem:has(.notice) ~ .tabs { --above: 276px; }
 /* The list of runs, opened, has the whole width; its buttons stay beside its name. */
 #compare-bar { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: start; }
 #compare-bar > .block { grid-area: 1 / 1; min-width: 0 !important; }
@@ -148,10 +148,10 @@ CSS: Final = """
 .block .container > .wrap:has([role=combobox]) { border: 1px solid var(--line); background: var(--card); }
 .block .container > .wrap:has([role=combobox]):hover { border-color: var(--ink); }
 .block .tab-like-container, .block .tab-like-container > * { background: none; }
-.block:has(> .upload-container) { align-self: start; border: 0 !important; background: none; }
-.block:has(> .upload-container) > label { position: static; padding: 0 0 8px; border: 0; background: none;
+.block.upload { align-self: start; border: 0 !important; background: none; }
+.block.upload > label { position: static; padding: 0 0 8px; border: 0; background: none;
   color: var(--ink); font-size: var(--s); white-space: normal; }
-.block:has(> .upload-container) > label span { display: none; }
+.block.upload > label span { display: none; }
 .upload-container {
   height: 46px !important; border: 1px dashed var(--soft); border-radius: 24px; background: var(--card); }
 .upload-container:hover { border-color: var(--ink); }
@@ -208,7 +208,7 @@ button.secondary:hover { border-color: var(--ink); background: var(--card); }
 #prompt :is(textarea, input):focus-visible { outline: 2px solid var(--color-accent) !important; outline-offset: 1px; }
 #prompt textarea:placeholder-shown, #prompt textarea::placeholder {
   overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-.gradio-container:has(#run:disabled) #again { visibility: hidden; } /* its place stays */
+#ask:has(#run:disabled) ~ #again { visibility: hidden; } /* its place stays */
 #run, #stop, #stop-what-if { min-height: 46px; }
 .aligned { align-items: end; }
 .aligned > button { flex: 0 0 auto; min-height: 40px; margin-bottom: 12px; }

@@ -350,7 +350,8 @@ def formulas(text: str) -> gr.Markdown:
 
 def upload_file(name: str, label: str, *endings: str) -> gr.File:
     """Return an upload field whose value is the bytes of the file."""
-    return gr.File(label=label, file_types=list(endings), type="binary", height=150, elem_id=name)
+    kinds = list(endings)
+    return gr.File(label=label, file_types=kinds, type="binary", height=150, elem_id=name, elem_classes="upload")
 
 
 def choice_row(name: str, label: str) -> gr.Dataset:

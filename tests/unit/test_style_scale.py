@@ -1,4 +1,4 @@
-"""One scale of space, of corners and of letters in every style sheet, so that parts of the page line up."""
+"""Style sheets: one scale of space, of corners and of letters; no rule watches the whole page."""
 
 import re
 from pathlib import Path
@@ -46,3 +46,17 @@ def test_lengths_are_of_one_scale(path: Path) -> None:
 @pytest.mark.parametrize("style", ["p { margin: 0 10px; }", "p { border-radius: 14px }", "p { font-size: 14px; }"])
 def test_a_length_of_no_scale_is_found(style: str) -> None:
     assert len(off_scale(style)) == 1
+
+
+WATCHES_ALL = re.compile(r"(?<![\w-])(?:html|body|main|\.gradio-container|\.block)(?:[.#][\w-]+)*:has\(")
+"""With each change below such a part the browser would compute the styles of all of it again."""
+
+
+@pytest.mark.parametrize("path", STYLES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_rule_watches_the_whole_page(path: Path) -> None:
+    assert WATCHES_ALL.findall(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("style", [".gradio-container:has(#run:disabled) #again {", ".block.auto:has(> label) {"])
+def test_a_rule_that_watches_the_whole_page_is_found(style: str) -> None:
+    assert WATCHES_ALL.search(style)
