@@ -113,8 +113,9 @@ def _of(result: Mapping[str, Any], rows: list[Mapping[str, Any]], title: str) ->
     if "commit" in environment:
         environment["commit"] = str(environment["commit"])[:_COMMIT_DIGITS]
     described = {**(shared if columns != candidates else {}), **environment}
+    title, device = str(result.get("title") or title), str(environment.get("device", "cpu"))
     return Measured(
-        title=str(result.get("title") or title),
+        title=title if device.startswith("cpu") else f"{title}, {device}",
         heads=tuple(name.replace("_", " ") for name in columns),
         rows=tuple(zip(*(cells[name] for name in columns), strict=True)),
         device_text=", ".join(f"{name.replace('_', ' ')} {value}" for name, value in described.items()),

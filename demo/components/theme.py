@@ -144,6 +144,7 @@ CSS: Final = """
 .label-wrap { flex-direction: row-reverse; justify-content: flex-end; }
 .label-wrap > .icon { flex: none; align-self: center; font-size: var(--xs); }
 .label-wrap:not(.open) > .icon { transform: rotate(-90deg) !important; } /* to the right, where it opens */
+.block textarea { background: var(--input-background-fill); } /* gradio resets it to white, after the theme or before */
 /* Fields are lines on the card as buttons are; an upload is a line that a file can be dropped on. */
 .block .container > .wrap:has([role=combobox]) { border: 1px solid var(--line); background: var(--card); }
 .block .container > .wrap:has([role=combobox]):hover { border-color: var(--ink); }

@@ -19,8 +19,6 @@ from draftscope.engines.models.catalog import MODELS
 from draftscope.traces import read
 from draftscope.visualizers import FIGURES
 
-TABS = ("Watch", "Compare", "Choose", "Learn")
-
 
 def steps(page: Page) -> list[list[int]]:
     return [[lane["steps"], lane["finals"]] for lane in page.evaluate(SNAPSHOT)["lanes"]]
@@ -230,30 +228,3 @@ def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_pat
     page.get_by_label("Where the time of drafting goes").check()
     expect(plot).to_contain_text("<b>Mine</b>")
     accessible(page, 1280, 390)
-
-
-def unfold(page: Page, tab: str) -> None:
-    """Open what a tab folds away, or shows after a choice."""
-    if tab == "Watch":
-        for fold in (".settings > button", "#why summary", "#trace > button"):
-            page.locator(fold).first.click()
-        expect(page.get_by_label("Method")).to_be_visible()
-        expect(page.locator("#trace-details table")).to_be_visible()
-    elif tab == "Choose":
-        expect(page.locator("#choose-plot .js-plotly-plot")).to_be_visible()
-        page.locator("#results > button").click()
-        expect(page.locator("#results-plot .js-plotly-plot")).to_be_visible()
-    elif tab == "Learn":
-        page.get_by_role("tab", name="Methods").click()
-        page.locator("#method-gsd > button").click()
-
-
-@pytest.mark.parametrize(
-    ("page", "width"), [({"color_scheme": "light"}, 1280), ({"color_scheme": "dark"}, 390)], indirect=["page"]
-)
-def test_every_page_is_accessible_and_fits(page: Page, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 844})
-    for tab in TABS:
-        page.get_by_role("tab", name=tab, exact=True).click()
-        unfold(page, tab)
-        accessible(page)

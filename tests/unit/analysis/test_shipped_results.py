@@ -40,6 +40,8 @@ def test_what_all_rows_share_is_told_once_and_lists_are_short(tmp_path: Path) ->
 @pytest.mark.slow
 def test_no_cell_that_ships_is_raw_data_and_every_conclusion_has_its_method() -> None:
     for name in METHODS:
+        titles = [table.title for table in measured(name)]
+        assert len({*titles}) == len(titles), name
         for table in measured(name):
             for cell in (cell for row in table.rows for cell in row):
                 assert not re.search(r"[\[{]|\d\.\d{8}|[0-9a-f]{20}", cell), (name, cell)
