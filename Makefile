@@ -2,6 +2,7 @@
 # make smollm2  fetch the published language model that tests and recordings use, once, into the cache
 # make test     ruff, mypy, types of the player's JavaScript, import contracts, and the tests that take less than half a second each
 # make ci       every check CI runs: the same, and the tests that take longer
+# make nightly  the tests that repeat others with every family of models, preset and further models
 # make format   rewrite the code the way `make test` wants it
 # make bench    measure speed and quality anew, briefly, into build/bench; wants a quiet machine
 # make measured the same at full size, for hours, into docs/measured.md and README's table
@@ -47,7 +48,7 @@ QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
 TRACES := $(wildcard assets/traces/*.json.gz)
 
-.PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures docs notebooks versions lock audit sbom workflows dist coverage clean
+.PHONY: app smollm2 test ci nightly check pytest chromium format bench measured traces figures docs notebooks versions lock audit sbom workflows dist coverage clean
 .DELETE_ON_ERROR:
 
 app:
@@ -62,6 +63,9 @@ test: check pytest
 
 ci:
 	$(MAKE) test SLOW=yes
+
+nightly: smollm2 $(DEV)
+	$(call run,-m nightly -n $(WORKERS))
 
 check: $(DEV) $(PLAYER)/.made
 	$(BIN)/ruff check .
@@ -81,7 +85,7 @@ run = $(BIN)/python -m pytest $(1) $(PYTEST) || [ $$? -eq 5 ]
 
 # What measures how fast a page draws, or has to catch a run in time, has the machine to itself; no other file is read.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
-	$(call run,-m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS))
+	$(call run,-m "not timed and not nightly$(QUICK)$(NO_BROWSER)" -n $(WORKERS))
 ifeq ($(BROWSER)$(SLOW),yesyes)
 	$(call run,-m timed $(shell grep -rl --include=*.py mark.timed tests))
 endif
@@ -148,7 +152,7 @@ dist: $(APP)
 	$(BIN)/python -c "import setuptools.build_meta as build; build.build_sdist('dist')"
 
 coverage: $(DEV)
-	$(BIN)/python -m coverage run -m pytest -m "not timed$(QUICK)$(NO_BROWSER)" $(PYTEST)
+	$(BIN)/python -m coverage run -m pytest -m "not timed and not nightly$(QUICK)$(NO_BROWSER)" $(PYTEST)
 	$(BIN)/python -m coverage report --skip-covered --sort cover
 	@for package in analysis demo draftscope engines traces visualizers; do \
 	  echo "$$package $$($(BIN)/python -m coverage report --include="$$package/*" --format=total) %"; \

@@ -23,7 +23,7 @@ CASES: list[tuple[str, dict[str, object]]] = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "values"), CASES, ids=str)
 def test_other_models_give_the_same_verdict(
     name: str, values: dict[str, object], monkeypatch: pytest.MonkeyPatch
