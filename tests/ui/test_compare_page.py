@@ -304,7 +304,6 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
     page.wait_for_function(f"{SEEN}?.lanes.length === 2")
 
 
-@pytest.mark.timed
 @pytest.mark.parametrize("page", [{"address": "#method=scd&model=toy-raster&set.window=8"}], indirect=True)
 def test_a_run_is_repeated_with_seeds_and_stopped(page: Page) -> None:
     page.wait_for_function("location.hash.includes('set.window=8') && location.hash.includes('step=')")

@@ -204,7 +204,6 @@ def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
     expect(page.locator("#viewer .ds-caption")).to_contain_text("Another patch replaces it.")
 
 
-@pytest.mark.timed
 def test_a_run_replaces_the_race(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 1")
     choose_raster(page)

@@ -80,7 +80,6 @@ def test_a_preset_moves_the_controls_and_a_moved_control_makes_it_custom(page: P
     expect(preset).to_have_value("Defaults")
 
 
-@pytest.mark.timed
 def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page) -> None:
     page.locator(".settings > button").first.click()
     page.get_by_label("Model").click()
@@ -136,7 +135,6 @@ def test_the_figures_speak_of_the_recording_at_hand(page: Page, tmp_path: Path) 
     assert (tmp_path / "race.pdf").read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.timed
 def test_the_runs_at_hand_can_be_taken_away_in_motion(page: Page, tmp_path: Path) -> None:
     take_over(page)
     passes = max(count for count, _ in steps(page))
@@ -162,7 +160,6 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
     expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
 
 
-@pytest.mark.timed
 def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> None:
     page.get_by_role("tab", name="Learn").click()
     page.get_by_role("tab", name="Bias of published variants").click()  # it begins by itself

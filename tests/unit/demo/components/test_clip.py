@@ -80,7 +80,6 @@ def bring(page: Page, name: str, data: bytes) -> None:
     chooser.value.set_files({"name": name, "mimeType": "image/gif", "buffer": data})
 
 
-@pytest.mark.timed
 def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shipped_server: str) -> None:
     with visit(browser, shipped_server) as page:
         page.get_by_role("button", name="video", exact=True).click()
