@@ -40,6 +40,7 @@ from draftscope.engines.models.errors import ModelError
 from draftscope.engines.paths import ASSETS
 from draftscope.engines.runtime.driver import Run
 from draftscope.engines.runtime.run_request import RunRequest
+from draftscope.recommendations import measured_tradeoffs
 from draftscope.traces import read
 from draftscope.traces.labels import method_name
 from draftscope.traces.version import __version__
@@ -234,7 +235,7 @@ def _missing_weights() -> list[str]:
 
 
 def _warm_up() -> None:
-    """Load the default model and run its first, slow passes before a user's run is timed.
+    """Load the default model, run its first, slow passes before a user's run is timed, and read the results of Choose.
 
     If the model cannot be loaded, the user who requests it gets the error. Then garbage is collected, which app.py
     postpones; objects that survive are not searched again.
@@ -243,6 +244,8 @@ def _warm_up() -> None:
         for method in _WARMED_UP:
             for _ in islice(Run(RunRequest(method).job()), _WARM_UP_PASSES):
                 pass
+        if _WARMED_UP:
+            measured_tradeoffs()  # or the first visitor of Choose would wait for it, two seconds
     except ModelError:
         pass
     finally:

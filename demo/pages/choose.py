@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import gradio as gr
 
-from draftscope.analysis.shipped_results import FOLDER
 from draftscope.analysis.tradeoffs import Tradeoff, best, frontier, predicted
 from draftscope.demo.components.calculator import CalculatorPanel
 from draftscope.demo.components.context import AT_ONCE, LATEST, QUIET, Site, Update, scroll_to, serialized, unread
@@ -175,7 +174,7 @@ class ChoosePage:
     def measured(self, values: Update) -> Sequence[Tradeoff]:
         """Return the results that the user opened, or the shipped ones."""
         uploaded: Sequence[Tradeoff] = values[self.uploaded]
-        return uploaded or measured_tradeoffs(FOLDER)
+        return uploaded or measured_tradeoffs()
 
     def fitting(self, values: Update) -> Sequence[Tradeoff]:
         """Return the results measured under the conditions of the form."""
