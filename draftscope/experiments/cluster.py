@@ -177,7 +177,12 @@ def results(
     ready, looked, seen = as_completed(futures, loop=client.loop), 0.0, time.monotonic()
     while ready.count() and not stop():
         for future in ready.next_batch(block=False):
-            yield futures.pop(future), _result(future)
+            try:
+                found = _result(future)
+            except TimeoutError:  # lost with its worker before it was fetched, and computed again if there is another
+                ready.add(future)
+            else:
+                yield futures.pop(future), found
         if time.monotonic() - looked > LOOK_SECONDS:
             looked = time.monotonic()
             seen = looked if client.nthreads() else seen
@@ -207,11 +212,14 @@ def call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
 
 
 def _result(future: Any) -> Any:
+    """Return the result of a task that has ended; raise TimeoutError if the worker that had it is lost."""
     from distributed import KilledWorker
 
+    if not future.done():
+        raise TimeoutError
     try:
-        return future.result()
+        return future.result(timeout=ABSENCE_SECONDS)
     except KilledWorker as error:
         count, last = error.allowed_failures + 1, error.last_worker.address
-        remedy = f"give workers more memory, {_AGAIN}"
+        remedy = f"give workers more memory or time, {_AGAIN}"
         raise SweepError(f"cluster: {count} workers died in the same run, {last} last; {remedy}") from error

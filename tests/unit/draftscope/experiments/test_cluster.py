@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support import chat_folder
+from support.waiting import wait_until
 
 import draftscope as ds
 from draftscope.analysis.results import SweepError
@@ -76,3 +77,25 @@ def test_a_worker_with_other_weights_and_a_cluster_without_workers_are_told(
         monkeypatch.setattr(type(client), "nthreads", lambda self: {})
         with pytest.raises(SweepError, match="cluster: no worker is left; start some, then run the same again"):
             list(cluster.results(client, sorted, [([1],)], lambda: False))
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_result_that_its_worker_took_along_is_computed_again(left: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker is lost after it finished and before the result was fetched; then there are `left` others."""
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as local,
+        cluster.connected(local.scheduler_address) as client,
+    ):
+        running = cluster.results(client, sorted, [([2, 1],)], lambda: False)
+        assert next(running) is None
+        wait_until(lambda: any(client.has_what().values()))
+        local.scale(0)
+        wait_until(lambda: not client.nthreads())
+        if left:
+            local.scale(left)
+            assert [*filter(None, running)] == [(0, [1, 2])]
+        else:
+            monkeypatch.setattr(cluster, "ABSENCE_SECONDS", 0.1)
+            monkeypatch.setattr(cluster, "LOOK_SECONDS", 0)
+            with pytest.raises(SweepError, match="cluster: no worker is left; start some"):
+                list(running)
