@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from support import chat_folder
@@ -220,3 +223,59 @@ def test_a_cluster_that_cannot_run_it_is_told_before_anything_runs(
     message = capsys.readouterr().err
     assert "cluster: the worker tcp://127.0.0.1:" in message and "cannot run this: smollm2: is not fetched" in message
     assert "with: draftscope model download smollm2" in message and keys(rows) == []
+
+
+def test_the_scripts_of_the_page_run_a_grid_on_jobs_and_pods(
+    cluster: Cluster, grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker of this machine is in the role of jobs and pods; the scripts are those of docs/benchmarks.md."""
+    requests: list[dict[str, Any]] = []
+
+    class Started:
+        scheduler_address = cluster.address
+
+        def __init__(self, **options: Any) -> None:
+            requests.append(options)
+
+        def __enter__(self) -> "Started":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def adapt(self, **options: int) -> None:
+            requests.append(options)
+
+        def wait_for_workers(self, count: int) -> None:
+            if not cluster.workers:
+                cluster.add_worker()
+
+    def make_cluster_spec(name: str, **options: Any) -> dict[str, Any]:
+        requests.append(options)
+        return {"spec": {"scheduler": {"spec": {"containers": [{"args": ["dask-scheduler", "--host", "0.0.0.0"]}]}}}}
+
+    for module, names in {
+        "dask_jobqueue": {"SLURMCluster": Started},
+        "dask_kubernetes": {},
+        "dask_kubernetes.operator": {"KubeCluster": Started, "make_cluster_spec": make_cluster_spec},
+    }.items():
+        monkeypatch.setitem(sys.modules, module, ModuleType(module))
+        vars(sys.modules[module]).update(names)
+    command = tmp_path / "draftscope"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m draftscope "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    for code in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        with pytest.raises(SystemExit) as ended:
+            exec(compile(code, "docs/benchmarks.md", "exec"), {})
+        assert ended.value.code == 0
+        assert len(keys(tmp_path / "rows.jsonl")) == 24
+        (tmp_path / "rows.jsonl").unlink()
+    job, jobs, pods, resource = requests
+    assert job["cores"] == job["processes"] and jobs["minimum_jobs"] == jobs["maximum_jobs"]
+    assert pods["worker_command"] == "dask worker --nthreads 1"
+    (scheduler,) = resource["custom_cluster_spec"]["spec"]["scheduler"]["spec"]["containers"]
+    assert scheduler["args"] == ["dask", "scheduler", "--host", "0.0.0.0"]

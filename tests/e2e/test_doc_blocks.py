@@ -25,10 +25,12 @@ PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 PYTHON_ELSEWHERE = {
     "docs/python.md": "test_doc_examples.py runs its snippets with tiny models in place of those of the hub",
     "docs/engines.md": "needs sequential-speculative-decoding, whose bias it shows",
+    "docs/benchmarks.md": "its scripts start jobs and pods; test_cluster.py runs them with a worker of its own",
     "docs/api.md": "needs a running app; test_http_api.py calls the same endpoints of one",
 }
 # What a line of a shell block holds -> why it is not run here.
 NOT_RUN = {
+    r"^(helm|dask) ": "needs a cluster; test_cluster.py starts one, and runs the scripts of the page",
     r"^(git|make|docker|pip|hf|python3?|cd|mkdir|\.|\.venv/bin/\S+|build/\S+) ": "sets up a machine, or measures",
     r"^DRAFTSCOPE_ROBUSTNESS=": "takes a quarter of an hour; CI runs a part of it",
     r"^(curl|id=|-d) ": "needs a running app; test_http_api.py calls the same endpoints of one",
