@@ -272,7 +272,7 @@ def test_measured_rows_are_those_of_the_method_with_errors_and_quartiles_beside_
     written = {"title": "Speed", "environment": {"device": "a|b"}, "rows": rows}
     (tmp_path / "speed.json").write_text(json.dumps(written))
     (result,) = measured("scd", tmp_path)
-    assert (result.title, result.device_text) == ("Speed", "device a|b")
+    assert (result.title, result.device_text) == ("Speed, a|b", "device a|b")
     assert result.heads == ("window", "seconds", "nfe", "as asked percent", "time median")
     (cells,) = ([cell.replace("\N{NO-BREAK SPACE}", " ") for cell in cells] for cells in result.rows)
     assert cells == ["32", "0.1235", "36.42 ± 1.3", "66.67 ± 3.4", "0.4 (0.3 to 0.5)"]
