@@ -10,8 +10,8 @@ import gradio as gr
 import numpy as np
 from PIL import Image
 
-from draftscope.demo.components.context import EACH, QUIET, Update
-from draftscope.demo.components.widgets import Card, card_grid, notice, values_of
+from draftscope.demo.components.context import QUIET, Update
+from draftscope.demo.components.widgets import Card, card_grid, notice, pressed_card, values_of
 from draftscope.engines.models.catalog import MODELS, load_model
 from draftscope.engines.models.errors import ModelError
 from draftscope.engines.models.video_files import ENDINGS
@@ -22,6 +22,12 @@ from draftscope.visualizers.picture import moving_url
 OFFERED: Final = 6
 """Held-out clips."""
 _EDGE: Final = 96
+_OWN: Final = "as the model sees it"
+_CHOOSE: Final = f"""(cards) => {{
+  const {{ note }} = cards[({pressed_card("clip-cards")})()];
+  return [note === {json.dumps(_OWN)} ? {{ __type__: 'update' }} : note, {{}}];
+}}"""
+"""Writes the clip of a card into the prompt, where that of a visitor's own clip is already."""
 
 
 class ClipPanel:
@@ -31,6 +37,8 @@ class ClipPanel:
         """Lay it out; it is hidden where the model continues no clips."""
         self.prompt, self.problem = prompt, problem
         continues = MODELS[model_id].clips
+        self.model = gr.Textbox(model_id, visible=False)
+        """Id of the chosen model, unchecked: it may be of a list that the server has replaced since."""
         with gr.Column(visible=continues, elem_id="clips") as self.group:
             gr.Markdown("Held-out clips:")
             self.cards = card_grid(_cards(model_id) if continues else (), elem_id="clip-cards")
@@ -46,24 +54,18 @@ class ClipPanel:
 
     def connect(self, model: gr.Dropdown) -> None:
         """Follow the choice of the model."""
-        self.model = model
-        model.change(self.show, {model}, [self.group, self.cards], **QUIET)
-        self.cards.choose(self.choose, {model}, [self.prompt, self.problem], **EACH)
+        model.change(None, model, self.model, js="(model) => model", **QUIET)
+        self.model.change(self.show, {self.model}, [self.group, self.cards], **QUIET)
+        self.cards.choose(None, self.cards, [self.prompt, self.problem], js=_CHOOSE, **QUIET)
         changes = [self.upload, self.prompt, self.cards, self.problem]
-        self.upload.upload(self.open, {model, self.upload}, changes, **QUIET)
+        self.upload.upload(self.open, {self.model, self.upload}, changes, **QUIET)
 
     def show(self, values: Update) -> Update:
         """The clips of the chosen model, or nothing where it continues none."""
-        continues = MODELS[values[self.model]].clips
+        model = MODELS.get(values[self.model])
+        continues = model is not None and model.clips
         shown = {self.cards: values_of(_cards(values[self.model]))} if continues else {}
         return {self.group: gr.update(visible=continues), **shown}
-
-    def choose(self, values: Update, event: gr.EventData) -> Update:
-        """Continue one of the clips that are shown."""
-        offered, index = _cards(values[self.model]), event.index  # not asked of the model, which may take a while
-        if not isinstance(index, int) or not 0 <= index < len(offered):
-            return {self.problem: {}}  # the card of a visitor's own clip, whose prompt stands already
-        return {self.prompt: offered[index].note, self.problem: {}}
 
     def open(self, values: Update) -> Update:
         """Continue the first frames of a file."""
@@ -73,7 +75,7 @@ class ClipPanel:
             prompt = model.prompt_for(values[self.upload] or b"")
         except (ConfigError, ModelError) as error:
             return update | {self.problem: notice("error", str(error), "This clip cannot be continued.")}
-        uploaded_card = Card("your clip", "as the model sees it", image=moving(model, prompt))
+        uploaded_card = Card("your clip", _OWN, image=moving(model, prompt))
         return update | {
             self.prompt: prompt,
             self.cards: values_of([*_cards(values[self.model]), uploaded_card]),

@@ -149,6 +149,11 @@ _SET_ADDRESS: Final = (
     "(link) => document.getElementById('grid-run')?.checkVisibility() && draftscopeAddress.setGrid(link)"
 )
 """Script that puts the form into the page's address."""
+_ADD: Final = """(index, prompts, offered) => {
+  const lines = prompts.split('\\n').map((line) => line.trim());
+  return lines.includes(offered[index]) ? prompts : [prompts.trim(), offered[index]].filter(Boolean).join('\\n');
+}"""
+"""Script that adds the example of a button to the prompts."""
 
 
 class GridView(ExperimentPanel):
@@ -171,6 +176,8 @@ class GridView(ExperimentPanel):
             "", label="Prompts, one on each line", lines=3, max_lines=MAX_ROWS, elem_id="grid-prompts", visible=False
         )
         self.examples = choice_row("grid-examples", "Add an example")
+        self.offered = gr.JSON(visible=False)
+        """Texts of these buttons."""
         with gr.Accordion("Prompt vocabulary", open=False, visible=False) as self.words:
             gr.Markdown(vocabulary(), elem_classes="vocabulary")
         with gr.Row(elem_classes="aligned"):
@@ -191,12 +198,12 @@ class GridView(ExperimentPanel):
 
     def _connect(self) -> None:
         form: set[Any] = {self.tray, self.prompts, self.seeds, self.model}
-        described = [self.size, self.examples, self.link]
+        described = [self.size, self.examples, self.offered, self.link]
         form_changes = [*described, self.prompts, self.words, self.model]
         self.tray.change(self.offer, form, form_changes, **AT_ONCE_LATEST)
         changed = gr.on([self.prompts.change, self.seeds.input], self.describe, form, described, **AT_ONCE_LATEST)
         changed.then(None, self.link, None, js=_SET_ADDRESS, **AT_ONCE)
-        self.examples.select(self.add, form, [self.prompts, *described], **AT_ONCE)
+        self.examples.click(None, [self.examples, self.prompts, self.offered], self.prompts, js=_ADD, **AT_ONCE)
         shows = [
             self.problem,
             self.box,
@@ -242,6 +249,7 @@ class GridView(ExperimentPanel):
         seeds = values[self.seeds] if type(values[self.seeds]) is int else 1
         return {
             self.examples: choices(offered),
+            self.offered: offered,
             self.size: notice("info", size),
             self.link: fragment_of_grid(lines[:MAX_ROWS], seeds),
         }
@@ -249,14 +257,6 @@ class GridView(ExperimentPanel):
     def fill(self, address: PageLink) -> Update:
         """Fill the form with the values of an address."""
         return {self.prompts: "\n".join(address.grid), self.seeds: address.seeds}
-
-    def add(self, values: Update, event: gr.EventData) -> Update:
-        """Add an example to the prompts; raises gr.Error for an invalid index."""
-        prompts = (values[self.prompts] or "").strip()
-        offered = _other_examples(values[self.model], prompts)
-        added = offered[chosen_index(event, len(offered), "example")]
-        prompts = "\n".join(filter(None, [prompts, added]))
-        return {self.prompts: prompts, **self.describe(values | {self.prompts: prompts})}
 
     def plan(self, values: Update) -> Experiment:
         """Return the grid of the form; its first seed is that of the first selected run."""
@@ -302,7 +302,7 @@ class GridView(ExperimentPanel):
     def selected_row(self, values: Update, event: gr.EventData) -> tuple[SelectableRun, ...]:
         """Return the runs of the row whose cell was pressed; raises gr.Error for a cell that is not there any more."""
         paths: tuple[Path, ...] = values[self.stored_runs].paths
-        cell, wide = chosen_index(event, len(paths), "cell"), values[self.wide]
+        cell, wide = chosen_index(event.index, len(paths), "cell"), values[self.wide]
         row = paths[cell // wide * wide :][:wide]
         if not all(path.exists() for path in row):
             raise gr.Error("cell: its run is no longer here; decode the grid again.")
@@ -545,7 +545,7 @@ class VariationButtons:
         """Offer nothing while runs are in progress."""
         return {self.row: choices(())}
 
-    def chosen(self, values: Update, event: gr.EventData) -> RunRequest:
+    def chosen(self, values: Update, index: object) -> RunRequest:
         """Return the run of the button that was pressed; raises gr.Error for an invalid index."""
         offered: tuple[RunRequest, ...] = values[self.current].variations
-        return offered[chosen_index(event, len(offered), "setting")]
+        return offered[chosen_index(index, len(offered), "setting")]

@@ -27,9 +27,9 @@ class GalleryPanel:
             notice_box(missing, elem_id="gallery-gone")
         self.cards = card_grid([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
 
-    def chosen(self, event: gr.EventData) -> Recording:
+    def chosen(self, index: object) -> Recording:
         """The recording of the card that was pressed, or a gr.Error for a card that there is not."""
-        return self.entries[chosen_index(event, len(self.entries), "recording")]
+        return self.entries[chosen_index(index, len(self.entries), "recording")]
 
     def named(self, name: str) -> Recording:
         """The recording that an address names. Raises ConfigError when there is none of that name."""

@@ -59,7 +59,11 @@ if (first) {
 }
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
 // A loop would be drawn while the first passes of a run arrive. A refused run leaves the picture.
-if (FIRST) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
+if (FIRST) document.addEventListener('click', ({ target }) => {
+  if (!target.closest('#run')) return;
+  player.pause();
+  player.race.chosenAt = performance.now();
+});
 // What is shown is named in the address; the player adds the place.
 const called = (text, placed) => FIRST && draftscopeAddress.setRun('watch', text, placed);
 let race = null;  // which is shown
@@ -82,7 +86,8 @@ const begin = (name, { heads, answers }) => {
 const stand = (at) => at && (player.useClock(at.clock, at.on), player.jump(player.readingOf(at.now)));
 const act = {
   offer: ({ pairs, invite }) => { leave(); if (!player.race.pairs.length) player.offer(pairs, invite); },
-  load: async ({ urls, reports, address, placed, at }) => {
+  load: async ({ urls, reports, address, placed, at, pressed }) => {
+    if (pressed && pressed < player.race.chosenAt) return;  // a pair was chosen since, or a run was started
     leave();
     called(address ?? '', placed);
     const options = address ? { loop: true, start: true, called: address } : {};
@@ -182,12 +187,19 @@ def traces_message(traces: Sequence[Trace], paths: Sequence[Path]) -> Message:
     return {"kind": "load", **_runs(traces, paths)}
 
 
-def replayed(recording: Recording, placed: bool = False) -> Message:
-    """The message to play a recording from its start, or to show it where the address is `placed`."""
+def replayed(recording: Recording, placed: bool = False, pressed_at: object = None) -> Message:
+    """Return the message to play a recording.
+
+    Args:
+        recording: The recording.
+        placed: Whether it is shown where the address is placed, not played from its start.
+        pressed_at: When its card was pressed, in milliseconds of the page's clock.
+    """
     answers = answers_to(trace.prompt for trace in recording.traces)
     runs = _runs(recording.traces, recording.paths)
     message = {"kind": "load", **runs, "address": recording.address, "placed": placed, "answers": answers}
-    return message | {"asked": secrets.token_hex(4)}  # Gradio does not send a value that equals the last one
+    turn = secrets.token_hex(4)  # gradio does not send a value that equals the last one
+    return message | {"pressed": pressed_at, "turn": turn}
 
 
 def counterfactual_message(coin: float, path: Path) -> Message:

@@ -286,12 +286,11 @@ def component(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
     )
 
 
-def chosen_index(event: gr.EventData, count: int, what: str) -> int:
-    """The index that the event `choose` of a component carries: one of `count` that are shown.
+def chosen_index(index: object, count: int, what: str) -> int:
+    """Return an index that the page sent: one of `count` that are shown.
 
     Raises gr.Error for anything else, which the page does not send.
     """
-    index = event.index
     if type(index) is int and 0 <= index < count:
         return index
     shown_index = index if type(index) is int else type(index).__name__  # gradio shows the message as HTML
@@ -329,6 +328,11 @@ def folded_list(title: str, **options: Any) -> gr.HTML:
     return component({}, f"const title = {json.dumps(title)};" + _FOLD_JS, _FOLD_CSS, **options)
 
 
+def pressed_card(name: str) -> str:
+    """Script that returns the index of the card that was pressed last; `name` is the element id of the grid."""
+    return f"() => Number(document.querySelector('#{name} [aria-pressed=true]').dataset.index)"
+
+
 def card_grid(value: Sequence[Card] = (), style: str = "", **options: Any) -> gr.HTML:
     """Return buttons with images, in a strip by default; the event `choose` carries the index."""
     return component(values_of(value), _CARDS_JS, _CARDS_CSS + style, **options)
@@ -354,9 +358,17 @@ def upload_file(name: str, label: str, *endings: str) -> gr.File:
     return gr.File(label=label, file_types=kinds, type="binary", height=150, elem_id=name, elem_classes="upload")
 
 
-def choice_row(name: str, label: str) -> gr.Dataset:
-    """Return a row of buttons after a label; the event `select` carries the index. `name` is the element id."""
-    return gr.Dataset(label=label, components=["textbox"], samples=[], visible=False, elem_id=name)
+def choice_row(name: str, label: str, options: Sequence[str] = (), *, visible: bool = False) -> gr.Dataset:
+    """Return a row of buttons after a label; its value is the index of the last that was pressed.
+
+    Args:
+        name: Element id.
+        label: The words before the buttons.
+        options: What stands on the buttons.
+        visible: Whether the row shows.
+    """
+    samples = [[one] for one in options]
+    return gr.Dataset(label=label, components=["textbox"], samples=samples, type="index", visible=visible, elem_id=name)
 
 
 def choices(options: Sequence[str]) -> dict[str, Any]:

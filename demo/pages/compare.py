@@ -13,6 +13,7 @@ from draftscope.demo.components.engine_reports import CERTIFICATE, GREEDY_TEXTS,
 from draftscope.demo.components.experiment import FigureView, GridView, SeedTableView
 from draftscope.demo.components.export import ZipDownload
 from draftscope.demo.components.figure import FigureChooser
+from draftscope.demo.components.form_choices import WAITING
 from draftscope.demo.components.run_buttons import StartStop, progress_notice
 from draftscope.demo.components.run_selector import dropped, run_list, selected_ids
 from draftscope.demo.components.viewer import comparison_message, trace_viewer
@@ -63,7 +64,10 @@ _STOPPED: Final = (
 _LEFT: Final = "Of {}, {} are in the list and not selected: at most {} runs are compared at once."
 _LEFT_OUT: Final = "This address names {} runs, and {} are compared at once. Left out: {}."
 _NONE: Final = "No run is selected. Select two or more to compare them."
-_PRESS_RUN: Final = "() => document.getElementById('run').click()"
+_PRESS_RUN: Final = f"""({{ name }}) => {{
+  if (name === 'variation' && !{WAITING}.length) document.getElementById('run').click();
+}}"""
+"""Runs what a variation has filled in, unless something else has been chosen since."""
 
 
 class ComparePage:
@@ -146,15 +150,15 @@ class ComparePage:
         """Compare with another setting: a press fills the form and presses Run, and then the runs are shown here."""
         again = self.run.again
         self.tabs = tabs
-        chosen = again.row.select(self.vary, {again.current}, [again.compared, *self.run.opens], **AT_ONCE)
-        chosen.success(None, js=_PRESS_RUN, **AT_ONCE)
+        self.run.choices.add(again.row.click, "variation", self.vary, "(index) => index", again.row)
+        self.run.filled.success(None, self.run.choices.answer, js=_PRESS_RUN, **AT_ONCE)
         changes = [again.compared, tabs, self.site.shown, *self.parts]
         self.run.over.then(self.show_again, {again.compared, self.site.shown, *self.inputs}, changes, **IN_TURN)
 
-    def vary(self, values: Update, event: gr.EventData) -> Update:
+    def vary(self, values: Update) -> Update:
         """Fill the form of Watch; the runs shown now are compared with the next one."""
-        again = self.run.again
-        address = PageLink(request=again.chosen(values, event))
+        again, choices = self.run.again, self.run.choices
+        address = PageLink(request=again.chosen(values, choices.index(values)))
         return {again.compared: values[again.current].paths, **self.run.opened(address)}
 
     def show_again(self, values: Update, request: gr.Request) -> Update:

@@ -13,20 +13,12 @@ from draftscope.demo.components import settings_form as controls
 from draftscope.demo.components.add_checkpoint import FolderPanel, local
 from draftscope.demo.components.chat_form import ChatForm
 from draftscope.demo.components.clip import ClipPanel
-from draftscope.demo.components.context import (
-    AT_ONCE,
-    AT_ONCE_EACH,
-    AT_ONCE_LATEST,
-    QUIET,
-    Site,
-    Update,
-    by_script,
-    scroll_to,
-)
+from draftscope.demo.components.context import QUIET, Site, Update, by_script, scroll_to
 from draftscope.demo.components.counterfactual import CounterfactualPanel
 from draftscope.demo.components.download_model import DownloadModelPanel
 from draftscope.demo.components.experiment import VariationButtons
 from draftscope.demo.components.export import AnimationExport
+from draftscope.demo.components.form_choices import FormChoices
 from draftscope.demo.components.gallery import GalleryPanel
 from draftscope.demo.components.prompt_help import DRAWS, EXAMPLES, vocabulary
 from draftscope.demo.components.run_buttons import StartStop
@@ -43,11 +35,13 @@ from draftscope.demo.components.viewer import (
 )
 from draftscope.demo.components.widgets import (
     WAITS,
+    choice_row,
     chosen_index,
     folded_list,
     metric_row,
     notice,
     notice_box,
+    pressed_card,
     values_of,
 )
 from draftscope.demo.jobs.links import PageLink, request_from_trace, run_link, with_baseline
@@ -84,6 +78,11 @@ _OPENED: Final = {
 """Settings that some model of a family has a say in: without prompts there is nothing to guide."""
 _INVITE: Final = "Take the tour"
 _RECORDED: Final = "a recorded run"
+_PAIR: Final = "() => draftscopePlayers.viewer.race.chosen"
+_CARD: Final = f"""() => {{
+  draftscopePlayers.viewer.race.chosen = -1;  // of a pair that is still on its way
+  return ({pressed_card("gallery")})();
+}}"""
 _DICE: Final = f"() => String(Math.floor(Math.random() * {MAX_SEED}))"
 _CUT: Final = f"At most {PROMPT_CHARACTERS:,} characters fit; the rest is left out."
 _WATCH_LENGTH: Final = f"""(prompt, told) => prompt.length >= {PROMPT_CHARACTERS}
@@ -115,6 +114,7 @@ class WatchPage:
         self.pairs = tuple(raced)
         self.opening = gr.State(None)
         """Link that is being opened, until its run has finished."""
+        self.choices = FormChoices()
         tour(toured, elem_id="tour")
         self.offer = recorded_pairs_message(self.pairs, _INVITE if toured else "")
         """Message of the recorded pairs that the page opens with."""
@@ -147,14 +147,8 @@ class WatchPage:
             self.what_if = CounterfactualPanel(self.site, self.viewer, recordings)
         self.fetching = DownloadModelPanel(self.site, self.problem) if local(os.environ) else None
         self.examples = {
-            model_name: gr.Examples(
-                [[text] for text in texts],
-                self.prompt,
-                label="Try",
-                api_visibility="private",
-                visible=model_name == model.default_prompt,
-            ).dataset
-            for model_name, texts in EXAMPLES.items()
+            prompt: choice_row(f"try-{number}", "Try", texts, visible=prompt == model.default_prompt)
+            for number, (prompt, texts) in enumerate(EXAMPLES.items())
         }
         self.clips = ClipPanel(self.prompt, self.problem, model.id)
         methods, models = [(m.title, m.name) for m in METHODS.values()], _models(DEFAULT.family)
@@ -237,19 +231,22 @@ class WatchPage:
         """Components that change with the method or the model."""
         self.opens = list(dict.fromkeys([self.opening, *self.form, *self.presets.values(), *self.follows]))
         """Components that `opened` updates."""
-        chosen = {*self.opens, self.problem, *self.moving.parts, *about}
-        self.replays: list[Any] = [self.viewer, *chosen]
+        self.replays: list[Any] = [self.viewer, *self.opens, self.problem, *self.moving.parts, *about]
+        self.replays += [self.again.compared]
         """Components that `replay` updates."""
-        opened = self.gallery.cards.choose(self.choose_recording, None, self.replays, **AT_ONCE_EACH)
-        opened.then(None, js=scroll_to("viewer"), **QUIET)
+        self.choices.fields = [*self.form, *self.presets.values()]
+        self.choices.add(self.viewer.chosen, "pair", self.choose_pair, _PAIR)
+        self.choices.add(self.gallery.cards.choose, "recording", self.choose_recording, _CARD)
+        self.choices.add_list(self.method, "method", self.choose_method)
+        self.choices.add_list(self.model, "model", self.choose_model)
+        self.choices.add(self.model_sampling.click, "sampling", self.use_model_sampling)
+        self.filled = self.choices.connect({self.again.current}, self.replays)
+        self.gallery.cards.choose(None, js=scroll_to("viewer"), **QUIET)
         self.trace.upload.upload(self.open, {self.trace.upload}, [*self.trace.opens, *self.replays], **QUIET)
-        self.viewer.chosen(self.choose_pair, None, chosen, **AT_ONCE_EACH)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.prompt.input(None, [self.prompt, self.problem], self.problem, js=_WATCH_LENGTH, **QUIET)
-        self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE_LATEST)
-        self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE_LATEST)
-        drawn = [*self.sampling["discrete-ar"].of.values(), self.problem]
-        self.model_sampling.click(self.use_model_sampling, {self.model}, drawn, **AT_ONCE)
+        for prompt, row in self.examples.items():
+            row.click(None, row, self.prompt, js=f"(index) => ({json.dumps(EXAMPLES[prompt])})[index]", **QUIET)
         self.clips.connect(self.model)
         if self.folders is not None:
             self.folders.connect(self.method, self.follows, self._for_model)
@@ -261,15 +258,12 @@ class WatchPage:
     def _connect_preset(self, method: Method, preset: gr.Dropdown) -> None:
         """A preset moves the controls; a control that a person moves makes it a custom one."""
         all_controls = self._controls(method)
-        moved = {name: all_controls[name] for name in controls.preset_values(method, controls.DEFAULTS)}
-
-        def choose(name: str) -> Update:
-            if name == controls.CUSTOM:
-                return {control: gr.skip() for control in moved.values()}
-            return {moved[setting]: value for setting, value in controls.preset_values(method, name).items()}
-
-        preset.input(choose, preset, list(moved.values()), **AT_ONCE_LATEST)
-        inputs = [control.input for control in moved.values()]
+        names = {name: controls.preset_values(method, name) for name in (controls.DEFAULTS, *method.presets)}
+        moved = [all_controls[name] for name in names[controls.DEFAULTS]]
+        values = {name: [*preset_values.values()] for name, preset_values in names.items()}
+        values[controls.CUSTOM] = [gr.skip()] * len(moved)
+        preset.input(None, preset, moved, js=f"(name) => ({json.dumps(values)})[name]", **QUIET)
+        inputs = [control.input for control in moved]
         gr.on(inputs, None, None, preset, js=f"() => '{controls.CUSTOM}'", **QUIET)
 
     def _controls(self, method: Method) -> dict[str, Any]:
@@ -348,19 +342,20 @@ class WatchPage:
         request = RunRequest(method.name, model, prompt, config, seed, **self.chat.values(values, model))
         return with_baseline(request) if values[self.with_baseline] else [request]
 
-    def choose_pair(self, event: gr.EventData) -> Update:
+    def choose_pair(self, values: Update) -> Update:
         """A recorded pair is shown: it is what the other pages speak of, and what the form asks for."""
-        recording = self.pairs[chosen_index(event, len(self.pairs), "pair")].recording
+        recording = self.pairs[chosen_index(self.choices.index(values), len(self.pairs), "pair")].recording
         return self._about(recording.traces, CurrentTraces(recording.paths, _RECORDED))
 
-    def choose_recording(self, event: gr.EventData) -> Update:
+    def choose_recording(self, values: Update) -> Update:
         """Play the recording of a card."""
-        return self.replay(self.gallery.chosen(event))
+        recording = self.gallery.chosen(self.choices.index(values))
+        return self.replay(recording, pressed_at=values[self.choices.asked].get("time"))
 
-    def replay(self, recording: Recording, placed: bool = False) -> Update:
-        """Play a recording on the stage, from its start or where the address is placed; it changes `replays`."""
+    def replay(self, recording: Recording, placed: bool = False, pressed_at: object = None) -> Update:
+        """Play a recording on the stage; it changes `replays`. See `replayed` for what it takes."""
         shown = CurrentTraces(recording.paths, _RECORDED)
-        return {self.viewer: replayed(recording, placed), **self._about(recording.traces, shown)}
+        return {self.viewer: replayed(recording, placed, pressed_at), **self._about(recording.traces, shown)}
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Show a user's file in the player; an invalid file leaves the current traces."""
@@ -377,6 +372,7 @@ class WatchPage:
             **self._outcome(traces),
             self.caption: gr.update(visible=False),
             **self.again.show(traces, shown.paths),
+            self.again.compared: (),
             **self.moving.cleared(),
         }
 
@@ -394,22 +390,34 @@ class WatchPage:
 
     def choose_method(self, values: Update) -> Update:
         """Show the settings of the method and the models it can run on; a model that fits stays."""
-        method, model = METHODS[values[self.method]], MODELS[values[self.model]]
-        if method.family in model.families and (model.shifted or not method.shifted):
+        model, method = self._chosen(values)
+        if _runs(model, method):
             return self._for_method(method)
         return self._for_model(MODELS[default_model(method.family, shifted=method.shifted)], method)
 
     def choose_model(self, values: Update) -> Update:
-        """Show what the model can be asked."""
-        return self._for_model(MODELS[values[self.model]])
+        """Show what the model can be asked; a method that it runs stays."""
+        model, method = self._chosen(values)
+        if _runs(model, method):
+            return self._for_model(model)
+        # Chosen before the method's models were listed.
+        method = next(one for one in METHODS.values() if _runs(model, one) and self.method_controls[one.name].of)
+        return self._for_model(model, method) | {self.method: method.name}
 
     def use_model_sampling(self, values: Update) -> Update:
         """Set the sampling of the model's own generation_config.json, or show why that is impossible."""
         try:
-            named = default_sampling(values[self.model])
+            named = default_sampling(self._chosen(values)[0].id)
         except ConfigError as error:
             return {self.problem: notice("error", str(error), "Sampling was not changed.")}
         return {self.sampling["discrete-ar"].of[name]: value for name, value in named.items()} | {self.problem: {}}
+
+    def _chosen(self, values: Update) -> tuple[ModelInfo, Method]:
+        """Return the model and the method of the form; raises gr.Error for one that there is not."""
+        model, method = MODELS.get(str(values[self.model])), METHODS.get(str(values[self.method]))
+        if model is None or method is None:
+            raise gr.Error("form: names a model or method that is not here; reload the page.")
+        return model, method
 
     def _fetched(self, model: ModelInfo, name: str) -> Update:
         """The form for a model that was fetched, with the method that is chosen where it can run that."""
@@ -472,6 +480,11 @@ def with_initial_values(update: Update) -> None:
         for name, value in changes.items():
             if name != "__type__":
                 setattr(component, name, value)
+
+
+def _runs(model: ModelInfo, method: Method) -> bool:
+    """Return whether a method can run on a model."""
+    return method.family in model.families and (model.shifted or not method.shifted)
 
 
 def _whole_number(text: object) -> object:

@@ -1,5 +1,6 @@
 """Chromium for tests, without sandbox or graphics card."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
 from playwright.sync_api import TimeoutError as LateError
 
 from benchmarks._browser import find_chromium
@@ -18,6 +19,7 @@ expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 _OPTIONS: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}
 _shared: WeakKeyDictionary[Browser, BrowserContext] = WeakKeyDictionary()
 
+_SENT = re.compile(r"/gradio_api/(run/|queue/join)")
 SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
 AXE = Axe().axe_script
 # What passes is not reported: each of its nodes would be named by a selector, and sent.
@@ -156,3 +158,19 @@ def choose(page: Page, field: Locator, option: str) -> None:
         except LateError:
             page.keyboard.press("Escape")
     pytest.fail(f"{option} could not be chosen")
+
+
+@contextmanager
+def answered_late(page: Page) -> Iterator[None]:
+    """Hold what the page sends to the server meanwhile, and then let it go, the last first."""
+    held_routes, end = list[Route](), "until-here"
+    page.route(_SENT, lambda route: route.fulfill() if route.request.url.endswith(end) else held_routes.append(route))
+    yield
+    page.evaluate(f"fetch('gradio_api/run/{end}').then((answer) => answer.text())")  # comes after all others
+    page.route(_SENT, lambda route: route.continue_())
+    for route in reversed(held_routes):
+        route.continue_()
+        if answer := route.request.response():
+            answer.finished()
+    page.unroute(_SENT)
+    page.evaluate("new Promise((done) => requestIdleCallback(done))")

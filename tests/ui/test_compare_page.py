@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 from support.broken_engines import SpeculativeEngine
-from support.browser import accessible, downloaded, press_once, visit
+from support.browser import accessible, answered_late, downloaded, press_once, visit
 from support.fake_server import fake_server
 
 import draftscope as ds
@@ -255,7 +255,9 @@ def test_a_tab_that_is_chosen_again_has_its_place_in_the_address_again(page: Pag
 def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     page: Page, server: str, tmp_path: Path
 ) -> None:
-    page.locator("#again").get_by_role("button", name="Window L: 8").click()
+    with answered_late(page):
+        for window in (32, 8):  # the last of quick presses counts
+            page.locator("#again").get_by_role("button", name=f"Window L: {window}").click()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
     expect(page.get_by_role("tab", name="Compare", exact=True)).to_have_attribute("aria-selected", "true")
     downloaded(page, page.locator("#tray-zip"), tmp_path / "saved.zip")

@@ -194,6 +194,7 @@ class Player {
   // Traces in.
 
   clear(called = "") {
+    this.loading = null;
     this.pause();
     this.explore();
     this.race.leave(called);
@@ -338,8 +339,10 @@ class Player {
     this.refresh();
   }
 
+  /** Fetch traces and show them, unless something else is shown by then or requested. */
   loadUrl(urls, options) {
-    return this.fetched([urls].flat(), (traces) => this.load(traces, options));
+    const request = (this.loading = Symbol("load"));
+    return this.fetched([urls].flat(), (traces) => this.loading === request && this.load(traces, options));
   }
 
   fail(problem) {

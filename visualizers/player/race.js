@@ -19,7 +19,7 @@ export class Race {
     this.player = player;
     this.looping = this.paused = false;
     this.pairs = [];
-    this.restSeconds = 0;
+    this.restSeconds = this.chosenAt = 0;
     this.sentence = make("strong", {});
     this.truth = make("span", {});
     const explain = () => {
@@ -54,6 +54,7 @@ export class Race {
     const { player } = this;
     const pair = this.pairs[index];
     this.chosen = index;
+    if (byUser) this.chosenAt = performance.now(); // what was requested earlier is not shown any more
     const show = (traces) => {
       if (this.chosen !== index || player.isRemoved()) return;
       player.load(traces, { reports: pair.reports, loop: true, afresh: byUser, called: pair.called });

@@ -29,6 +29,11 @@ def page() -> WatchPage:
         return WatchPage(Site(Visitors(), gr.State(CurrentTraces()), gr.Textbox(visible=False)))
 
 
+def chosen(page: WatchPage, model: str) -> dict[Any, Any]:
+    """The answer to the choice of a model."""
+    return page.choose_model({page.model: model, page.method: page.method.value})
+
+
 def asker(host: str = "127.0.0.1", **headers: str) -> Any:
     return SimpleNamespace(
         client=SimpleNamespace(host=host), headers={k.replace("_", "-"): v for k, v in headers.items()}
@@ -75,7 +80,7 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
         assert update[run.model]["value"] == model and model in [name for _, name in update[run.model]["choices"]]
         assert is_available(model) and update[panel.problem]["kind"] == "info" and str(tmp_path) not in str(update)
         assert terms_of(model) in update[panel.problem]["text"]
-        assert run.choose_model({run.model: model})[run.model]["info"] == (terms_of(model) or None)
+        assert chosen(run, model)[run.model]["info"] == (terms_of(model) or None)
         assert panel.open({panel.folder: str(folder), panel.method: method}, asker())[run.model]["value"] == model
     assert "Built with Llama" in terms_of(llama) and not terms_of("mine")
     update = panel.open({panel.folder: str(folders[llama]), panel.method: "cspd"}, asker())
@@ -111,12 +116,12 @@ def test_a_model_of_ones_own_is_sampled_as_its_own_file_says(tmp_path: Path, mon
     named = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": 1}
     (folder / "generation_config.json").write_text(json.dumps(named))
     assert panel.open({panel.folder: str(folder), panel.method: "ar"}, asker())[run.model_sampling]["visible"]
-    assert not run.choose_model({run.model: "studio-image"})[run.model_sampling]["visible"]
-    of = run.sampling["discrete-ar"].of
+    assert not chosen(run, "studio-image")[run.model_sampling]["visible"]
+    of, values = run.sampling["discrete-ar"].of, {run.model: "own", run.method: "ar"}
     expected = {of["temperature"]: 0.6, of["top_k"]: 50, of["top_p"]: 0.9, run.problem: {}}
-    assert run.use_model_sampling({run.model: "own"}) == expected
+    assert run.use_model_sampling(values) == expected
     (folder / "generation_config.json").write_text(json.dumps(named | {"min_p": 0.1}))
-    (notice,) = run.use_model_sampling({run.model: "own"}).values()
+    (notice,) = run.use_model_sampling(values).values()
     assert notice["kind"] == "error" and "min_p=0.1, which is not built" in notice["text"]
 
 
@@ -145,7 +150,7 @@ def arrives(name: str, report: Callable[[int, int], None], folder: str = "") -> 
 
 def test_it_says_how_far_it_is_and_the_form_takes_the_model(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("draftscope.demo.components.download_model.fetch", arrives)
-    offered = watch.choose_model({watch.model: "smollm2"})
+    offered = chosen(watch, "smollm2")
     panel: Any = watch.fetching
     assert offered[panel.row]["visible"] and offered[panel.name] == "smollm2"
     *under_way, last = pressed(watch)
@@ -153,7 +158,7 @@ def test_it_says_how_far_it_is_and_the_form_takes_the_model(watch: WatchPage, mo
     assert (last[watch.method], last[watch.model]["value"]) == ("scd", "smollm2")
     assert not last[panel.row]["visible"] and "is here" in last[watch.problem]["title"]
     assert any(name == "smollm2" and "not fetched" not in label for label, name in last[watch.model]["choices"])
-    assert not watch.choose_model({watch.model: "text-target"})[panel.row]["visible"]
+    assert not chosen(watch, "text-target")[panel.row]["visible"]
     *_, last = pressed(watch, method="psd")
     assert last[watch.method] == "speculative", "it cannot run psd"
 

@@ -32,20 +32,12 @@ def panel() -> ClipPanel:
     return panel
 
 
-def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_out_clips_are_offered(panel: ClipPanel) -> None:
     shown = panel.show({panel.model: MODEL})
     assert shown[panel.group]["visible"] and len(shown[panel.cards]) == OFFERED
     assert len({card["image"] for card in shown[panel.cards]}) == OFFERED
-    assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": 4}))[panel.prompt] == "clip 5"
+    assert shown[panel.cards][4]["note"] == "clip 5"  # the prompt
     assert panel.show({panel.model: "studio-image"}) == {panel.group: gr.update(visible=False)}
-    for index in (-1, OFFERED, "0", None, 1.0):
-        assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": index})) == {panel.problem: {}}
-    # Its late answer would remove the messages meanwhile.
-    monkeypatch.delattr("draftscope.demo.components.clip.load_model")
-    assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": 2})) == {
-        panel.prompt: "clip 3",
-        panel.problem: {},
-    }
 
 
 def frames(card: dict[str, str]) -> np.ndarray[Any, np.dtype[np.uint8]]:

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
@@ -68,14 +67,14 @@ def test_runs_alone_and_of_unknown_methods_are_not_offered() -> None:
 def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     pair, page = recording(decode_toy_raster("ar"), decode_toy_raster("scd", window=16)), parts.watch
     monkeypatch.setattr(page, "pairs", pairs([pair]))
-    event: Any = SimpleNamespace(index=0)
-    update, trace = page.choose_pair(event), pair.traces[-1]
+    values: dict[Any, Any] = {page.choices.asked: {"index": 0}}
+    update, trace = page.choose_pair(values), pair.traces[-1]
     assert update[page.site.shown].paths == pair.paths
     assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", str(trace.seed), None)
     assert (update[page.model]["value"], update[page.prompt]["value"]) == (trace.model.id, trace.prompt)
     assert update[page.method_controls["scd"].of["window"]]["value"] == 16
     monkeypatch.setattr("draftscope.demo.jobs.links.is_available", lambda _: False)
-    assert set(page.form).isdisjoint(page.choose_pair(event)), (
+    assert set(page.form).isdisjoint(page.choose_pair(values)), (
         "a run that cannot be requested leaves the form unchanged"
     )
     fetched = replace(trace, model=replace(trace.model, id="smollm2"))
@@ -88,9 +87,9 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     assert notice.keys() == {page.problem} and "draftscope model download smollm2" in str(notice[page.problem])
     with_initial_values(notice | {page.seed: 7, page.prompt: gr.update(value="a boot")})
     assert (page.problem.value, page.seed.value, page.prompt.value) == (notice[page.problem], 7, "a boot")
-    for event.index in (2, -1, "0", None, {"a": 1}):
+    for index in (2, -1, "0", None, {"a": 1}):
         with pytest.raises(gr.Error, match="choose one of the 1 shown"):
-            page.choose_pair(event)
+            page.choose_pair({page.choices.asked: {"index": index}})
 
 
 RECORDED = ROOT / "assets" / "traces"

@@ -82,7 +82,7 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
     block, length = page.method_controls["s2d2"].of["block"], page.sampling["diffusion-lm"].of["length"]
 
     def opened(model: str) -> dict[Any, Any]:
-        return page.choose_model({page.model: model})
+        return page.choose_model({page.model: model, page.method: page.method.value})
 
     texts = opened("text-target")
     assert texts[block]["value"] == "32" and texts[length]["value"] == 64
@@ -108,7 +108,7 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
         "mixture",
         "maximal",
     ]
-    assert page.choose_model({page.model: "patch-mixture"})[last]["value"] == 0  # it takes no denoising steps
+    assert opened("patch-mixture")[last]["value"] == 0  # it takes no denoising steps
 
 
 def test_a_method_leaves_a_model_that_fits(page: WatchPage) -> None:
@@ -270,7 +270,7 @@ def test_chat_options_that_are_not_allowed_are_named(page: WatchPage, chosen: di
 
 
 def test_chat_options_show_for_models_that_chat_and_do_nothing_for_others(page: WatchPage) -> None:
-    assert page.choose_model({page.model: MODEL})[page.chat.group]["visible"] is False
+    assert page.choose_model({page.model: MODEL, page.method: page.method.value})[page.chat.group]["visible"] is False
     assert page.chat.shows(MODELS["smollm2"])[page.chat.group]["visible"] is True
     values = form(page, model=MODEL, prompt="") | {page.chat.system: "left from another model"}
     assert all(request.system is None for request in page.requests(values))
