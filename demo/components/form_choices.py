@@ -44,7 +44,7 @@ class FormChoices:
     """
 
     def __init__(self) -> None:
-        self.asked = gr.JSON(visible=False)
+        self.sent_choice = gr.JSON(visible=False)
         """The choice that the server answers, and the form as it is then.
 
         Unchecked: a visitor may have chosen from a list that the server has replaced since.
@@ -67,8 +67,8 @@ class FormChoices:
             source: Component that this script needs.
         """
         self._handlers[name] = handler
-        inputs = [source or self.asked, *self.fields]
-        event(None, inputs, self.asked, js=_ASK.format(name=name, index=index), **AT_ONCE_EACH)
+        inputs = [source or self.sent_choice, *self.fields]
+        event(None, inputs, self.sent_choice, js=_ASK.format(name=name, index=index), **AT_ONCE_EACH)
 
     def add_list(self, field: gr.Dropdown, name: str, handler: Handler) -> None:
         """Answer a new value of a list of the form.
@@ -89,34 +89,36 @@ class FormChoices:
         """Answer the choices.
 
         Args:
-            reads: Components whose values handlers read besides the fields.
+            reads: Components whose values handlers read in addition to the fields.
             changes: Components that handlers update.
 
         Returns:
             The event that fires when the form has been filled.
         """
-        answered = self.asked.change(self.answered, {self.asked, *reads}, [self.answer, *changes], **AT_ONCE_EACH)
-        form, filled = [*self.fields], [self.asked, *self.fields]
+        answered = self.sent_choice.change(
+            self.answered, {self.sent_choice, *reads}, [self.answer, *changes], **AT_ONCE_EACH
+        )
+        form, filled = [*self.fields], [self.sent_choice, *self.fields]
         answered.failure(None, form, filled, js=f"(...form) => ({_FILL})(null, ...form)", **AT_ONCE_EACH)
         return answered.success(None, [self.answer, *form], filled, js=_FILL, **AT_ONCE_EACH)
 
     def answered(self, values: Update) -> Update:
         """Answer one choice; raises gr.Error for one that the page does not offer."""
-        asked: Any = values[self.asked]
-        name = str(asked.get("name")) if isinstance(asked, Mapping) else ""
-        form = asked.get("form") if name in self._handlers else None
+        choice: Any = values[self.sent_choice]
+        name = str(choice.get("name")) if isinstance(choice, Mapping) else ""
+        form = choice.get("form") if name in self._handlers else None
         if not isinstance(form, list) or len(form) != len(self.fields):
             raise gr.Error("choice: is unknown; reload the page.")
         update = dict(self._handlers[name](values | dict(zip(self.fields, form, strict=True))))
-        taken = [_taken(update, field) for field in self.fields]
-        return update | {self.answer: {"name": name, "values": taken}}
+        field_values = [_pop_value(update, field) for field in self.fields]
+        return update | {self.answer: {"name": name, "values": field_values}}
 
     def index(self, values: Update) -> object:
         """Return which of several was chosen, as the page sent it."""
-        return values[self.asked].get("index")
+        return values[self.sent_choice].get("index")
 
 
-def _taken(update: Update, field: Any) -> dict[str, Any] | None:
+def _pop_value(update: Update, field: Any) -> dict[str, Any] | None:
     """Take the value of a field out of an update. Its choices and the like stay in it, as the server checks by them."""
     change = update.pop(field, None)
     if not isinstance(change, dict):

@@ -350,7 +350,7 @@ class WatchPage:
     def choose_recording(self, values: Update) -> Update:
         """Play the recording of a card."""
         recording = self.gallery.chosen(self.choices.index(values))
-        return self.replay(recording, pressed_at=values[self.choices.asked].get("time"))
+        return self.replay(recording, pressed_at=values[self.choices.sent_choice].get("time"))
 
     def replay(self, recording: Recording, placed: bool = False, pressed_at: object = None) -> Update:
         """Play a recording on the stage; it changes `replays`. See `replayed` for what it takes."""

@@ -314,5 +314,5 @@ def test_a_press_of_no_button_is_refused_and_without_a_new_run_nothing_is_shown(
     assert compare.show_again(values, gr.Request(session_hash="mine")) == {run.again.compared: ()}
     for wrong in (None, -1, 99, "<b>", True):
         with pytest.raises(gr.Error, match=r"setting: there is no number .*; choose one of the 0 shown") as caught:
-            compare.vary({run.again.current: CurrentRuns(), run.choices.asked: {"index": wrong}})
+            compare.vary({run.again.current: CurrentRuns(), run.choices.sent_choice: {"index": wrong}})
         assert "<" not in str(caught.value)

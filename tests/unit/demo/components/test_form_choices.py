@@ -1,4 +1,4 @@
-"""What the server answers to a choice; the browser's part is in tests/ui/test_late_answers.py."""
+"""Answers of the server to choices; the part of the browser is in tests/ui/test_late_answers.py."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def test_values_of_fields_are_left_to_the_browser_and_all_else_is_set() -> None:
         }
         choices.add(model.input, "all", lambda values: answer)
         choices.add(prompt.input, "choices", lambda values: {model: gr.update(choices=["c"])})
-    update = choices.answered({choices.asked: {"name": "all", "index": 2, "time": 0.5, "form": ["x", "a", "0"]}})
+    update = choices.answered({choices.sent_choice: {"name": "all", "index": 2, "time": 0.5, "form": ["x", "a", "0"]}})
     assert update.pop(choices.answer) == {
         "name": "all",
         "values": [{"value": "", "closed": True}, {"value": "b", "closed": False}, {"value": "7", "closed": False}],
@@ -34,8 +34,8 @@ def test_values_of_fields_are_left_to_the_browser_and_all_else_is_set() -> None:
         shown: ("a", "b"),
     }
     assert seed in answer  # a handler may give the same update twice
-    partial = choices.answered({choices.asked: {"name": "choices", "form": ["x", "b", "0"]}})
+    partial = choices.answered({choices.sent_choice: {"name": "choices", "form": ["x", "b", "0"]}})
     assert partial[choices.answer]["values"] == [None] * 3 and partial[model] == gr.update(choices=["c"])
     for wrong in (None, [], "all", {}, {"name": "none"}, {"name": "all"}, {"name": "all", "form": ["x"]}):
         with pytest.raises(gr.Error, match="choice: is unknown; reload the page"):
-            choices.answered({choices.asked: wrong})
+            choices.answered({choices.sent_choice: wrong})

@@ -67,7 +67,7 @@ def test_runs_alone_and_of_unknown_methods_are_not_offered() -> None:
 def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     pair, page = recording(decode_toy_raster("ar"), decode_toy_raster("scd", window=16)), parts.watch
     monkeypatch.setattr(page, "pairs", pairs([pair]))
-    values: dict[Any, Any] = {page.choices.asked: {"index": 0}}
+    values: dict[Any, Any] = {page.choices.sent_choice: {"index": 0}}
     update, trace = page.choose_pair(values), pair.traces[-1]
     assert update[page.site.shown].paths == pair.paths
     assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", str(trace.seed), None)
@@ -89,7 +89,7 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     assert (page.problem.value, page.seed.value, page.prompt.value) == (notice[page.problem], 7, "a boot")
     for index in (2, -1, "0", None, {"a": 1}):
         with pytest.raises(gr.Error, match="choose one of the 1 shown"):
-            page.choose_pair({page.choices.asked: {"index": index}})
+            page.choose_pair({page.choices.sent_choice: {"index": index}})
 
 
 RECORDED = ROOT / "assets" / "traces"
