@@ -148,8 +148,10 @@ def gathered(rows: Sequence[ResultRow], *, scored: bool = True) -> tuple[Group, 
         problem = f"rows: `correct` is null in {unscored} of {len(rows)}, so there is no accuracy"
         raise SweepError(f"{problem}; give runs on problems with known answers")
     groups: dict[tuple[str, str, str, str], list[ResultRow]] = {}
+    configs = {id(row.config): row.config for row in rows}  # those of a file share few
+    texts = {key: canonical(config) for key, config in configs.items()}
     for row in rows:
-        groups.setdefault((row.method, row.model, row.label, canonical(row.config)), []).append(row)
+        groups.setdefault((row.method, row.model, row.label, texts[id(row.config)]), []).append(row)
     if len(groups) > MAX_GROUPS:
         raise SweepError(f"rows: {len(groups)} settings are more than {MAX_GROUPS}; give fewer")
     return tuple(

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
-from pydantic_core import PydanticCustomError, from_json, to_json
+from pydantic import Field, GetCoreSchemaHandler, GetPydanticSchema, ValidationError
+from pydantic_core import CoreSchema, from_json, to_json
+from pydantic_core.core_schema import custom_error_schema
 
 from draftscope.analysis.acceptance import acceptance_by_draft_position
 from draftscope.traces import limits
@@ -37,17 +38,15 @@ _Scalar: TypeAlias = (
 )
 
 
-def _setting(value: object, check: ValidatorFunctionWrapHandler) -> object:
+def _setting(values: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
     """One error instead of one for every type that a setting may have."""
-    try:
-        return check(value)
-    except ValidationError:
-        raise PydanticCustomError("setting", "Input should be a number, a short text or a short list of such") from None
+    message = "Input should be a number, a short text or a short list of such"
+    return custom_error_schema(handler(values), custom_error_type="setting", custom_error_message=message)
 
 
 Value: TypeAlias = Annotated[
     _Scalar | Annotated[tuple[_Scalar, ...] | list[_Scalar], Field(max_length=limits.RESULT_SETTINGS)],
-    WrapValidator(_setting),
+    GetPydanticSchema(_setting),
 ]
 
 
@@ -116,6 +115,8 @@ class Results:
 
 
 _SUMMED: Final = re.compile(rb',"crc":"([0-9a-f]{8})"\}\s*\Z')
+_ABOUT: Final = b'"about"'
+"""In the head of a file, and in few other lines."""
 _ROW_TYPE: Final = adapter(ResultRow, "ResultRow", "ignore")
 _NEEDED: Final = [each.name for each in fields(ResultRow) if each.default is each.default_factory is MISSING]
 _WORDS: Final = ErrorTexts(
@@ -183,6 +184,11 @@ def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
     if summed and zlib.crc32(line[: summed.start()] + b"}") != int(summed[1], 16):
         remedy = "remove the line, and the same command decodes it again"
         raise SweepError(f"{path}.crc: {summed[1].decode()!r} is not that of the row, which is damaged; {remedy}")
+    if _ABOUT not in line and count(line) <= limits.PART_VALUES:
+        try:
+            return _sound(path, _ROW_TYPE.validate_json(line))
+        except ValidationError:
+            pass  # what follows finds the words for it
     document = read_json(line, path, limits.PART_VALUES)
     if isinstance(document, dict) and isinstance(about := document.get("about"), dict):
         return about
@@ -277,9 +283,17 @@ def digest(data: object) -> str:
 def _row(path: str, data: object) -> ResultRow:
     problems: list[Problem] = []
     row = record(_ROW_TYPE, data, path, problems, _WORDS)
-    if row is None or (problems := [*_impossible(path, row)]):
+    if row is None:
         raise SweepError(problems[0])
-    return replace(row, config=current_settings(row.method, row.config))
+    return _sound(path, row)
+
+
+def _sound(path: str, row: ResultRow) -> ResultRow:
+    """The row with the present names of settings; raises SweepError for what its types cannot express."""
+    if problem := next(_impossible(path, row), None):
+        raise SweepError(problem)
+    config = current_settings(row.method, row.config)
+    return row if config == row.config else replace(row, config=config)
 
 
 def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
