@@ -92,7 +92,12 @@ class Enumerator:
         """Sample an id at every position."""
         if self.same_noise and draw.purpose in SAME_NOISE_PURPOSES:
             return self.gumbel_argmax(weights, draw.position, where)
-        return _ids(weights, draw.position, where, lambda probs, at: self._drawn(tuple(accumulate(probs)), draw, at))
+
+        def pick(probs: tuple[float, ...], position: int) -> int:
+            ids = [i for i, prob in enumerate(probs) if prob]  # few of the ids of a published vocabulary
+            return ids[self._drawn([*accumulate(probs[i] for i in ids)], draw, position)]
+
+        return _ids(weights, draw.position, where, pick)
 
     def gumbel_argmax(self, weights: Tensor, position: Tensor, where: Tensor | None = None) -> Tensor:
         """Supports up to three ids."""
