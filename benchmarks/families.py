@@ -19,14 +19,8 @@ from typing import Any, Final
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import (
-    CONFIG_MAPPING,
-    MODEL_FOR_CAUSAL_LM_MAPPING,
-    AutoModelForCausalLM,
-    GenerationConfig,
-    PreTrainedTokenizerFast,
-    logging,
-)
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, GenerationConfig, PreTrainedTokenizerFast, logging
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 import draftscope as ds
 from draftscope.engines.models.errors import ModelError
@@ -219,7 +213,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
 
 def model_types() -> list[str]:
     """Return the `model_type` of every causal language model of transformers, in alphabetical order."""
-    return sorted(name for name in CONFIG_MAPPING if CONFIG_MAPPING[name] in MODEL_FOR_CAUSAL_LM_MAPPING)
+    return sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:
