@@ -16,6 +16,7 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = "1000000000"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # where a test takes two, the one that waits leaves others its core
 os.environ.setdefault("DRAFTSCOPE_DEVICE", "cpu")  # the same numbers everywhere; name another to test on it
 
 import pytest

@@ -58,6 +58,7 @@ def test_the_list_of_the_documentation_is_that_of_the_installed_transformers() -
     assert not missing
 
 
+@pytest.mark.slow
 def test_all_families_of_the_mapping_are_checked() -> None:
     types = families.model_types()
     assert len(types) > 150 and all(CONFIG_MAPPING[name] in MODEL_FOR_CAUSAL_LM_MAPPING for name in types)

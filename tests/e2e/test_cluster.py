@@ -151,7 +151,7 @@ def test_a_killed_worker_client_or_scheduler_loses_and_doubles_no_row(
     )
     assert not any("Traceback" in line for line in progress)
     assert 3 <= len(keys(part)) < 48
-    assert main(["experiment", "run", str(grid), "-o", str(part), "--jobs", "2"]) == 0  # resumed on this machine
+    assert main(["experiment", "run", str(grid), "-o", str(part), "--jobs", "1"]) == 0  # resumed on this machine
     assert len(keys(part)) == len(set(keys(part))) == 48 and set(keys(rows)) < set(keys(part))
 
 

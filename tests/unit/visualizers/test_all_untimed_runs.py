@@ -13,6 +13,11 @@ from draftscope.visualizers import FIGURES
 from draftscope.visualizers.figure import FigureError
 
 RECORDED = {path.name.removesuffix(".json.gz"): path for path in (ROOT / "assets" / "traces").glob("*.json.gz")}
+REPEATS = (
+    *("-juice", "-lighthouse", "capital-", "tally-", "scd-picture-", "video-gumbel", "video-sjd"),
+    *("cspd-field-", "cspd-patch-"),
+)
+"""Parts of the names of recordings whose method and kind of output another recording has, too."""
 TIMED = {"latency", "throughput"}
 """Figures that show nothing but times."""
 
@@ -51,7 +56,13 @@ def test_what_is_built_without_times(name: str) -> None:
 
 
 @pytest.mark.one_quick
-@pytest.mark.parametrize("recording", sorted(RECORDED))
+@pytest.mark.parametrize(
+    "recording",
+    [
+        pytest.param(name, marks=[pytest.mark.nightly] if any(part in name for part in REPEATS) else [])
+        for name in sorted(RECORDED)
+    ],
+)
 def test_a_recorded_run_loses_only_the_figures_of_times(recording: str) -> None:
     timed = read(RECORDED[recording])
     untimed = without_times(timed)

@@ -39,7 +39,9 @@ DECODERS: list[tuple[str, str, dict[str, object]]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "method", "values"), DECODERS)
-@pytest.mark.parametrize(("size", "part"), [(8, 4), (8, 1), (4, 2)])
+@pytest.mark.parametrize(
+    ("size", "part"), [(8, 4), *(pytest.param(*one, marks=pytest.mark.nightly) for one in ((8, 1), (4, 2)))]
+)
 def test_blocks_are_decoded_as_a_loop_without_caches_does(
     kind: str, method: str, values: dict[str, object], size: int, part: int
 ) -> None:

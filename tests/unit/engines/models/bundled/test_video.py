@@ -72,7 +72,11 @@ def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [("scd", {"window": 128, "coupling": "gumbel"}), ("gsd", {"window": 64}), ("speculative", {"drafter": "lookup"})],
+    [
+        ("scd", {"window": 128, "coupling": "gumbel"}),
+        pytest.param("gsd", {"window": 64}, marks=pytest.mark.nightly),
+        pytest.param("speculative", {"drafter": "lookup"}, marks=pytest.mark.nightly),
+    ],
 )
 def test_methods_continue_a_clip(method: str, settings: dict[str, object]) -> None:
     trace = run(method, top_p=0.8, **settings)
