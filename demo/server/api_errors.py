@@ -3,6 +3,7 @@
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, Final
 
 import gradio as gr
@@ -29,7 +30,10 @@ _NO_FILE: Final = "file: unknown path; upload the file first and send the path o
 
 
 class ApiBlocks(gr.Blocks):
-    """gradio's Blocks, whose public endpoints say in a sentence what is wrong with a request."""
+    """gradio's Blocks, whose public endpoints say in a sentence what is wrong with a request.
+
+    An answer takes time for what it changes alone, not for all that its event could change.
+    """
 
     beginning = ""
     """HTML with which the page begins, before the app has started."""
@@ -57,6 +61,25 @@ class ApiBlocks(gr.Blocks):
                 raise gr.Error(_NO_FILE, print_exception=False) from error
             log.log_failure("page", error)  # the values were not sent by the page
             raise gr.Error("data: the page sends no such values.", print_exception=False) from error
+
+    async def postprocess_data(self, block_fn: Any, predictions: Any, state: Any) -> list[Any]:
+        """The outputs of a handler as they are sent. gradio would make those anew that the handler leaves as they are.
+
+        Args:
+            block_fn: The handler, with its outputs.
+            predictions: What it returned: the changed outputs with their changes, or what gradio allows in addition.
+            state: Values of the session.
+        """
+        outputs = block_fn.outputs
+        changed = [part for part in outputs if part in predictions] if isinstance(predictions, dict) else []
+        if not changed or len(changed) < len(predictions) or len(changed) == len(outputs):
+            return list(await super().postprocess_data(block_fn, predictions, state))
+        part_fn = copy(block_fn)
+        part_fn.outputs = changed
+        values = [predictions[part] for part in changed]
+        sent = await super().postprocess_data(part_fn, values if len(values) > 1 else values[0], state)
+        by_part = dict(zip(changed, sent, strict=True))
+        return [by_part[part] if part in by_part else None if part.stateful else gr.skip() for part in outputs]
 
     async def call_function(self, *arguments: Any, **named: Any) -> Any:
         """Call a handler with its arguments.
