@@ -63,7 +63,7 @@ class ApiBlocks(gr.Blocks):
             raise gr.Error("data: the page sends no such values.", print_exception=False) from error
 
     async def postprocess_data(self, block_fn: Any, predictions: Any, state: Any) -> list[Any]:
-        """The outputs of a handler as they are sent. gradio would make those anew that the handler leaves as they are.
+        """The outputs of a handler as they are sent; gradio by itself builds again those that it leaves as they are.
 
         Args:
             block_fn: The handler, with its outputs.

@@ -1,6 +1,6 @@
 """Middleware that sends the beginning of the page at once: a browser draws it while the rest is being written.
 
-The rest is the same for everybody who comes by the same address, so that it is written and compressed once.
+The rest is the same for all requests to one address, so that it is written and compressed once.
 """
 
 import zlib
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _GZIP: Final = 31
 """Window bits with which zlib writes gzip."""
 _HEAD: Final = b"<head>"
-_KEPT: Final = 8
+_MAX_DOCUMENTS: Final = 8
 """Documents that are kept, of up to 3 MB each: one for every address of the server, compressed and plain."""
 _ADDRESS: Final = ("host", "x-forwarded-host", "x-forwarded-proto", "x-gradio-server")
 """Headers from which Gradio takes the address that it writes into the document."""
@@ -26,7 +26,7 @@ class FirstScreen:
         self._app, self._beginning = app, beginning.encode()
         self._compressor = zlib.compressobj(6, zlib.DEFLATED, _GZIP)
         self._zipped = self._compressor.compress(self._beginning) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
-        self._kept: dict[tuple[object, ...], bytes] = {}
+        self._documents: dict[tuple[object, ...], bytes] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or pass on one request."""
@@ -42,15 +42,15 @@ class FirstScreen:
         first = self._zipped if compressor else self._beginning
         await send({"type": "http.response.body", "body": first, "more_body": True})
         key = (compressor is None, scope.get("scheme"), scope.get("root_path"), *map(headers.get, _ADDRESS))
-        kept = {} if scope.get("query_string") else self._kept  # a query may ask for another document
-        rest = kept.pop(key, b"")
-        if not rest:
-            rest, sound = await self._written(scope, receive, compressor)
-            kept = kept if sound else {}
-        kept[key] = rest  # the last used is the last to go
-        while len(kept) > _KEPT:
-            del kept[next(iter(kept))]
-        await send({"type": "http.response.body", "body": rest})
+        documents = {} if scope.get("query_string") else self._documents  # a query may ask for another document
+        document = documents.pop(key, b"")
+        if not document:
+            document, is_sound = await self._written(scope, receive, compressor)
+            documents = documents if is_sound else {}
+        documents[key] = document  # the last used is the last to go
+        while len(documents) > _MAX_DOCUMENTS:
+            del documents[next(iter(documents))]
+        await send({"type": "http.response.body", "body": document})
 
     async def _written(self, scope: Scope, receive: Receive, compressor: Any) -> tuple[bytes, bool]:
         """The app's own document without its first tags, compressed if there is a compressor, and whether it is one."""

@@ -60,12 +60,12 @@ def test_everything_else_is_the_apps(path: str, method: str, beginning: str) -> 
 
 
 def test_the_rest_is_written_once_for_every_address_and_anew_for_a_query_or_after_an_error() -> None:
-    asked, status = list[str](), [200]
+    hosts, status = list[str](), [200]
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        asked.append(dict(scope["headers"]).get(b"host", b"").decode())
+        hosts.append(dict(scope["headers"]).get(b"host", b"").decode())
         await send({"type": "http.response.start", "status": status[0], "headers": []})
-        await send({"type": "http.response.body", "body": DOCUMENT + asked[-1].encode()})
+        await send({"type": "http.response.body", "body": DOCUMENT + hosts[-1].encode()})
 
     screen = FirstScreen(app, BEGINNING)
 
@@ -85,16 +85,16 @@ def test_the_rest_is_written_once_for_every_address_and_anew_for_a_query_or_afte
 
     assert body("a") == body("a") == body("a", encoding=b"gzip") == body("a", encoding=b"gzip")
     assert body("a").endswith(b"</html>a") and body("b").endswith(b"</html>b")
-    assert asked == ["a", "a", "b"]  # plain, compressed, and of another address
+    assert hosts == ["a", "a", "b"]  # plain, compressed, and of another address
     body("a", b"deep_link=x")
     body("a", b"deep_link=x")
-    assert asked == ["a", "a", "b", "a", "a"]
+    assert hosts == ["a", "a", "b", "a", "a"]
     status[0] = 500
     assert body("c") == body("c")
-    assert asked[5:] == ["c", "c"]
+    assert hosts[5:] == ["c", "c"]
     status[0] = 200
     for number in range(20):
         body(f"{number}")
     body("19")
     body("a")
-    assert asked[7:] == [*map(str, range(20)), "a"] and len(screen._kept) < 20
+    assert hosts[7:] == [*map(str, range(20)), "a"] and len(screen._documents) < 20
