@@ -7,7 +7,6 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
@@ -34,7 +33,6 @@ def settled(page: Page) -> None:
     expect(page.locator("#run")).to_be_enabled()
 
 
-@pytest.mark.timed
 def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page: Page, tmp_path: Path) -> None:
     page.locator(".settings > button").first.click()
     choose(page, page.get_by_label("Model"), MODELS["studio-image"].label)  # takes seconds: all passes are heard of

@@ -252,13 +252,12 @@ def test_a_trace_without_query_tokens_has_no_computed_clock_and_says_so(page: Pa
     expect(problem).to_contain_text("A pass of this trace does not report its query tokens")
 
 
-@pytest.mark.timed
 def test_the_player_computes_a_clip_of_7680_tokens_at_once(page: Page) -> None:
     show(page, ordinary(80, 96))
     page.evaluate("player.useClock('computed')")
     assert len(page.evaluate(_COMPUTED)) == 7681
     timed = "() => { const since = performance.now(); player.compute(); return performance.now() - since; }"
-    assert min(page.evaluate(timed) for _ in range(5)) < 100  # usually less than one
+    assert min(page.evaluate(timed) for _ in range(5)) < 100  # usually less than one, so that no load matters
 
 
 def ends_on(trace: Trace, device: str, batch: int, networks: tuple[str, str] = ("SDAR 8B", "SDAR 1.7B")) -> list[float]:
@@ -381,8 +380,8 @@ def test_scrubbing_a_long_run_keeps_fifty_frames_a_second(page: Page, visit: str
         const next = time => {
             if (last) frames.push(time - last);
             last = time;
-            if (count >= 200) return done(frames.sort((a, b) => a - b)[100]);
-            player.set(eval(visit)(3 * count++));
+            if (count >= 100) return done(frames.sort((a, b) => a - b)[50]);
+            player.set(eval(visit)(6 * count++));
             requestAnimationFrame(next);
         };
         requestAnimationFrame(next);
