@@ -132,7 +132,12 @@ CLIP = """() => {
 """Left, top, width and height of the clip on the stage, the caption's top and bottom, and the widths of both lanes."""
 
 
-@pytest.mark.parametrize("page", [(1920, 1080), (1280, 720), (900, 800), (390, 844)], indirect=True, ids=str)
+@pytest.mark.parametrize(
+    "page",
+    [*(pytest.param(size, marks=pytest.mark.nightly) for size in ((1920, 1080), (900, 800))), (1280, 720), (390, 844)],
+    indirect=True,
+    ids=str,
+)
 def test_both_lanes_of_a_clip_have_one_size_and_its_caption_covers_nothing(page: Page) -> None:
     page.get_by_role("button", name="video", exact=True).click()
     page.wait_for_function(f"{SNAPSHOT}.lanes[1].tokens.length === {KINDS['video']} && {SNAPSHOT}.now < 20")

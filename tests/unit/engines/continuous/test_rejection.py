@@ -140,7 +140,11 @@ def test_exact_tokens_follow_the_target(draft: HeadOf, align: bool, tied: int) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("draft", [WIDE, NARROW, SHIFTED, HeadOf(0.05, factor=1.05)], ids=str)
+@pytest.mark.parametrize(
+    "draft",
+    [WIDE, NARROW, *(pytest.param(one, marks=pytest.mark.nightly) for one in (SHIFTED, HeadOf(0.05, factor=1.05)))],
+    ids=str,
+)
 def test_tokens_judged_by_whole_paths_follow_the_target(draft: HeadOf) -> None:
     out = speculate_whole(draft, DDPM)
     assert off(out.token) > 1e-3

@@ -50,6 +50,10 @@ MODEL_OF |= {
 }
 
 
+ALIKE = ("continuous", "cspd-release", "gsd", "self-spec")
+"""Methods that decode with the session of another one: `cspd`, `scd` or `s2d2`."""
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("device_names")
 def test_a_benchmark_judges_pictures_on_the_host() -> None:
@@ -59,7 +63,13 @@ def test_a_benchmark_judges_pictures_on_the_host() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "model"), [("scd", "text-draft"), *MODEL_OF.items()])
+@pytest.mark.parametrize(
+    ("method", "model"),
+    [
+        pytest.param(*case, marks=[pytest.mark.nightly] if case[0] in ALIKE else [])
+        for case in [("scd", "text-draft"), *MODEL_OF.items()]
+    ],
+)
 @pytest.mark.usefixtures("device_names")
 def test_a_method_keeps_to_its_models_device(method: str, model: str) -> None:
     """No operation mixes devices, each pass reads once, and the tokens are those of the CPU."""

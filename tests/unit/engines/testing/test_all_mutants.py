@@ -151,10 +151,16 @@ MUTANTS = [
     Mutant("the policy reveals more while it verifies", "psd", "(confidence, device_position, config.tau)",
            "(confidence, device_position, config.tau - 0.2 * (drafts is not None))", settings={"acceptance": "strict"}),
 ]  # fmt: skip
+SUBTLE = "ten per cent too many are accepted"
+"""Found by thousands of samples alone, which take as long as all other defects of the method."""
 
 
 @pytest.mark.one_quick
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.method}: {mutant.name}")
+@pytest.mark.parametrize(
+    "mutant",
+    [pytest.param(one, marks=[pytest.mark.nightly] if one.name == SUBTLE else []) for one in MUTANTS],
+    ids=lambda mutant: f"{mutant.method}: {mutant.name}",
+)
 def test_a_method_with_a_defect_is_refused(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:
     result = proof(subject(mutant.load(monkeypatch), mutant.settings))
     assert not result.holds, result.message
