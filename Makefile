@@ -64,7 +64,7 @@ test: check pytest
 ci:
 	$(MAKE) test SLOW=yes
 
-nightly: smollm2 $(DEV)
+nightly: smollm2 chromium $(DEV)
 	$(call run,-m nightly -n $(WORKERS))
 
 check: $(DEV) $(PLAYER)/.made
