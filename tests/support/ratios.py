@@ -59,6 +59,9 @@ def measured() -> dict[str, float]:
 
 if __name__ == "__main__":
     found = measured()
+    for _ in range(3):  # what has fallen is slow every time, and a neighbour of the machine is not
+        if any(ratio > FALLEN * USUAL[name] for name, ratio in found.items()):
+            found = {name: min(ratio, found[name]) for name, ratio in measured().items()}
     for name, ratio in found.items():
         print(f"{name}: {ratio:.2f}, usually {USUAL[name]}")
     sys.exit(any(ratio > FALLEN * USUAL[name] for name, ratio in found.items()))
