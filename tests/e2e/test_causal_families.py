@@ -15,7 +15,7 @@ BENCHED = ("gpt_neox", "mamba2", "qwen3_moe", "gemma3_text", "mpt")
 """Parallel layers, recurrent state, experts, windows, and a config that turns its cache off."""
 ALWAYS = {
     *REFUSED, *BENCHED, "llama", "qwen3", "gpt2", "gpt_oss", "gemma3", "mistral", "mixtral", "phi3", "falcon", "bloom",
-    "opt", "cohere2", "deepseek_v3", "olmo2", "smollm3", "mamba", "jamba", "bamba", "nemotron_h", "recurrent_gemma",
+    "opt", "cohere2", "deepseek_v3", "olmo2", "smollm3", "mamba", "jamba", "recurrent_gemma",
     "rwkv", "xglm",
 }  # fmt: skip
 """Families of every kind of cache and position; the others are built of the same layers, and wait for the night."""

@@ -54,7 +54,7 @@ def test_twice_the_same_run_is_the_same_to_the_byte(method: str) -> None:
 @pytest.mark.parametrize("batch", [False, True], ids=["threads", "batch"])
 @pytest.mark.parametrize("method", JOBS)
 def test_threads_and_a_batch_change_last_digits_alone(method: str, batch: bool) -> None:
-    jobs = [job(method, seed) for seed in (3, 4, 5, 6)]
+    jobs = [job(method, seed) for seed in (3, 4)]
     one, other = alone(method), run_batch(jobs)[0] if batch else decoded(jobs[0], 2)
     assert [step.coin for step in one.steps] == [step.coin for step in other.steps]
     assert [(step.position, step.fate, step.call.mode) for step in one.steps] == [

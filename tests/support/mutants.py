@@ -26,6 +26,8 @@ class Mutant:
     module: str = ""
     """The path of the module, if it is not the method's own."""
     settings: Mapping[str, object] = field(default_factory=dict)
+    long: bool = False
+    """Found by thousands of samples, which take as long as twenty other defects."""
 
     @property
     def path(self) -> str:

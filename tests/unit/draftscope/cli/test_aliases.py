@@ -111,8 +111,8 @@ def test_an_old_option_gives_the_same_trace_and_a_line(tmp_path: Path, capsys: p
         ("engines list --json", "list --json"),
         ("traces show RUN", "trace show RUN"),
         ("visualizers RUN --figure race -o -", "figure race RUN -o -"),
-        ("demo record none-such", "dev record none-such"),
-        ("benchmarks.sweep RUN -o x.jsonl", "experiment run RUN -o x.jsonl"),
+        pytest.param("demo record none-such", "dev record none-such", marks=pytest.mark.nightly),
+        pytest.param("benchmarks.sweep RUN -o x.jsonl", "experiment run RUN -o x.jsonl", marks=pytest.mark.nightly),
         ("visualizers a -o x.pdf --figure race --figure churn", None),
     ],
 )

@@ -86,7 +86,11 @@ TOGETHER: list[tuple[str, dict[str, object]]] = [
 
 
 @pytest.mark.one_quick
-@pytest.mark.parametrize(("kind", "method", "values"), on_every_kind(TOGETHER), ids=str)
+@pytest.mark.parametrize(
+    ("kind", "method", "values"),
+    [pytest.param(*case, marks=[pytest.mark.nightly] if case[0] == "full" else []) for case in on_every_kind(TOGETHER)],
+    ids=str,
+)
 def test_sequences_of_a_batch_do_not_disturb_each_other(kind: str, method: str, values: dict[str, object]) -> None:
     jobs = [job(method, kind, "abc" * (i + 1), seed=i, **values) for i in range(3)]
     for trace, one, tokens in zip(run_batch(jobs), jobs, sample_tokens(jobs), strict=True):

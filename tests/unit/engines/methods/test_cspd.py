@@ -71,7 +71,7 @@ SAMPLES = 400
         {"coupled_steps": 2},
         {"coupled_steps": 0, "same_noise_paths": False},
         {"coupled_steps": 1, "prefill_share": 0.25, "gamma": 8},
-        {"method": "cspd-block", "prefill_share": 0.25, "gamma": 8},
+        pytest.param({"method": "cspd-block", "prefill_share": 0.25, "gamma": 8}, marks=pytest.mark.nightly),
         {"method": "cspd-block", "verdict": "maximal"},
     ],
     ids=["tied", "not aligned", "pre-filled", "whole path, pre-filled", "maximal"],
@@ -108,7 +108,9 @@ def plain_draws(ratio: DensityRatio, *_: Any) -> Any:
     [
         ("cspd", coupling, "first_rejection", keep_what_follows_a_rejection),
         ("cspd", cspd, "draw_replacements", plain_draws),
-        ("cspd-block", coupling, "first_rejection", keep_what_follows_a_rejection),
+        pytest.param(
+            "cspd-block", coupling, "first_rejection", keep_what_follows_a_rejection, marks=pytest.mark.nightly
+        ),
     ],
     ids=["no rollback", "replacements drawn from p", "no rollback of paths"],
 )

@@ -58,7 +58,7 @@ def wider(folder: Path, tokenizer: Any) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.5])
+@pytest.mark.parametrize("temperature", [1.0, pytest.param(0.5, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     ("target_ids", "draft_ids"),
     [

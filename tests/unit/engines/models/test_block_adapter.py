@@ -174,7 +174,7 @@ def test_a_block_longer_than_trained_is_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("gamma", "layout"), [(2, "quadratic"), (2, "linear")])
+@pytest.mark.parametrize(("gamma", "layout"), [pytest.param(2, "quadratic", marks=pytest.mark.nightly), (2, "linear")])
 def test_self_speculation_draws_the_base_models_distribution(gamma: int, layout: str) -> None:
     assert error("self-spec", layout=layout, gamma=gamma, length=4) < CLOSE
 
@@ -190,7 +190,9 @@ def test_self_speculation_writes_the_greedy_text_in_fewer_passes() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("verifier", "block"), [("eq1", "1"), ("eq1", "2"), ("exact", "2")])
+@pytest.mark.parametrize(
+    ("verifier", "block"), [pytest.param("eq1", "1", marks=pytest.mark.nightly), ("eq1", "2"), ("exact", "2")]
+)
 def test_simsd_from_left_to_right_draws_the_base_models_distribution(verifier: str, block: str) -> None:
     """In blocks of two the first token comes first, and real tokens attend to no mask: no draft reaches its verdict."""
     assert error("simsd", verifier=verifier, block=block, gamma=int(block)) < CLOSE

@@ -50,7 +50,7 @@ MODEL_OF |= {
 }
 
 
-ALIKE = ("continuous", "cspd-release", "gsd", "self-spec")
+ALIKE = ("continuous", "cspd-block", "cspd-release", "gsd", "self-spec")
 """Methods that decode with the session of another one: `cspd`, `scd` or `s2d2`."""
 
 

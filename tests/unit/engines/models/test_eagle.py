@@ -177,7 +177,7 @@ def test_a_wrong_residual_would_be_seen() -> None:
 
 
 @pytest.mark.parametrize("drafter", EAGLE_DRAFTERS)
-@pytest.mark.parametrize("vocabulary", [4, 24])
+@pytest.mark.parametrize("vocabulary", [4, pytest.param(24, marks=pytest.mark.nightly)])
 def test_greedy_texts_are_those_of_ordinary_decoding(drafter: str, vocabulary: int) -> None:
     judged = 0
     for seed in range(3):
@@ -237,7 +237,7 @@ class Texts(ConformanceCase):
 
 
 @pytest.mark.parametrize("name", [name for name in CHECKS if name != "cached equals uncached"])
-@pytest.mark.parametrize("drafter", EAGLE_DRAFTERS)
+@pytest.mark.parametrize("drafter", ["eagle", pytest.param("lookup-eagle", marks=pytest.mark.nightly)])
 def test_it_keeps_the_promises_of_a_method(drafter: str, name: str) -> None:
     CHECKS[name](Texts(METHODS["speculative"], Config(drafter=drafter, gamma=3, length=16), *pair(4, 3)))
 

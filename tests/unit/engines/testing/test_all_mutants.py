@@ -62,7 +62,7 @@ MUTANTS = [
     Mutant("look-ups are accepted as they are", "speculative", "r = verdict.rejection",
            'r = verdict.rejection if source == "draft" else torch.tensor(W)', settings={"drafter": "lookup-eagle"}),
     Mutant("a replacement sampled from the target", "scd", "sample_residual(x, q, p, rng, residual, ~accepted)",
-           "sample_residual(x, 0 * q, p, rng, residual, ~accepted)"),
+           "sample_residual(x, 0 * q, p, rng, residual, ~accepted)", long=True),
     Mutant("a draft keeps the distribution of its first iteration", "scd", "if maximal and config.reuse_old_probs:",
            "if maximal:"),
     Mutant("verified by the next position's distribution", "scd", "verdict = verify_drafts(x, q, p, rng",
@@ -75,7 +75,7 @@ MUTANTS = [
            "min((*(1,)[:W], *answer[1:W], 0).index(0) + 1, E)", module="engines/ar/jacobi_window.py"),
     Mutant("the text goes on after an end within drafts", "scd",
            "(ends.index(1) + 1, True) if 1 in ends", "(gained, True) if 1 in ends",
-           module="engines/ar/jacobi_window.py"),
+           module="engines/ar/jacobi_window.py", long=True),
     Mutant("a replacement sampled from the target", "s2d2", 'sample_residual(x, q, p, rng, at, lost)',
            "sample_residual(x, 0 * q, p, rng, at, lost)", module=VERIFICATION, settings=RATIO),
     Mutant("the ratio is tempered", "s2d2", "rng, names, config.tempering)", "rng, names, 0.9)", settings=RATIO),
@@ -85,7 +85,8 @@ MUTANTS = [
            "device=x.device) <= verdict.rejection.clamp(min=1)", settings=RATIO),
     Mutant("the replacement uses the number of the verdict", "s2d2", 'at = DrawKey("residual"', 'at = DrawKey("verify"',
            module=VERIFICATION, settings=RATIO),
-    Mutant("drafts after an end are accepted", "s2d2", "passed &= ends.cumsum(0) == ends", "pass", settings=RATIO),
+    Mutant("drafts after an end are accepted", "s2d2", "passed &= ends.cumsum(0) == ends", "pass", settings=RATIO,
+           long=True),
     Mutant("verified by the next position's distribution", "s2d2", "(q, p), config", "(q, p.roll(1, 0)), config"),
     Mutant("the first draft is not verified", "s2d2", "device=x.device) <= verdict.rejection",
            "device=x.device) <= verdict.rejection.clamp(min=1)"),
@@ -119,17 +120,18 @@ MUTANTS = [
     Mutant("every path is accepted", "cspd-block", "accept(log_w[-1], rng", "accept(log_w[-1] + 99, rng",
            module=WHOLE_PATHS),
     Mutant("ten per cent too many are accepted", "cspd-block", "accept(log_w[-1], rng",
-           "accept(log_w[-1] + 0.0953, rng", module=WHOLE_PATHS),
+           "accept(log_w[-1] + 0.0953, rng", module=WHOLE_PATHS, long=True),
     Mutant("verified by the next position's distributions", "cspd-block", "log_w = log_weights(p, q, states)",
-           "log_w = log_weights(p[:, [*range(1, block.W), 0]], q, states)", module=WHOLE_PATHS),
+           "log_w = log_weights(p[:, [*range(1, block.W), 0]], q, states)", module=WHOLE_PATHS, long=True),
     Mutant("the first draft is not verified", "cspd-block", "r = verdict.rejection[None]",
            "verdict = replace(verdict, accepted=verdict.accepted.index_fill(0, torch.tensor([0]), True)); "
            "r = verdict.rejection[None]", module=WHOLE_PATHS),
     Mutant("a rejected path is sampled from the target", "cspd-block", "accepted = uniform < -torch",
-           "accepted = uniform > -1 - torch", module=COUPLED, settings={"verdict": "maximal"}),
+           "accepted = uniform > -1 - torch", module=COUPLED, settings={"verdict": "maximal"}, long=True),
     Mutant("the last accepted draft is dropped before a bonus", "cspd-block",
            "done, settled, fed = torch.cat([done, token[:count]])",
-           "done, settled, fed = torch.cat([done, token[: count - 1 - (count > W)], token[count - 1 : count]])"),
+           "done, settled, fed = torch.cat([done, token[: count - 1 - (count > W)], token[count - 1 : count]])",
+           long=True),
     Mutant("the text goes on after an end", LOOKUP, "while (n := len(done)) < task.length and not ended:",
            "while (n := len(done)) < task.length:"),
     Mutant("likely drafts are accepted", LOOKUP, "r, slot = verdict.rejection,",
@@ -151,14 +153,12 @@ MUTANTS = [
     Mutant("the policy reveals more while it verifies", "psd", "(confidence, device_position, config.tau)",
            "(confidence, device_position, config.tau - 0.2 * (drafts is not None))", settings={"acceptance": "strict"}),
 ]  # fmt: skip
-SUBTLE = "ten per cent too many are accepted"
-"""Found by thousands of samples alone, which take as long as all other defects of the method."""
 
 
 @pytest.mark.one_quick
 @pytest.mark.parametrize(
     "mutant",
-    [pytest.param(one, marks=[pytest.mark.nightly] if one.name == SUBTLE else []) for one in MUTANTS],
+    [pytest.param(one, marks=[pytest.mark.nightly] if one.long else []) for one in MUTANTS],
     ids=lambda mutant: f"{mutant.method}: {mutant.name}",
 )
 def test_a_method_with_a_defect_is_refused(mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> None:

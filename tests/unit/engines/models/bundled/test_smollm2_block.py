@@ -34,7 +34,7 @@ def decode(method: str, model: Any, prompts: list[str], **values: Any) -> list[t
 @pytest.mark.slow
 def test_greedy_texts_are_those_of_smollm2() -> None:
     """Over 5 prompts; at most one differs, as packed products of other widths round ties differently."""
-    base, model, length, prompts = load_model("smollm2"), load_model("smollm2-block"), 10, PROMPTS[::4]
+    base, model, length, prompts = load_model("smollm2"), load_model("smollm2-block"), 6, PROMPTS[::4]
     wanted = decode("ar", base, prompts, length=length, top_k=1)
     for method, values in (
         ("s2d2", {"block": "1"}),
