@@ -1,6 +1,7 @@
 """The app put together, and what an address of it opens."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import gradio as gr
@@ -148,7 +149,8 @@ def build(visitors: Visitors, recordings: Sequence[Recording], missing: Sequence
             event(None, None, site.look, js=LOOK, **QUIET)
 
         def leave(request: gr.Request) -> None:
-            site.visitor(request).delete_files()
+            with suppress(FileNotFoundError, FileExistsError):  # the app is stopped, and removes them itself
+                site.visitor(request).delete_files()
 
         blocks.unload(leave)
     return blocks

@@ -3,7 +3,6 @@
 import gc
 import json
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +33,7 @@ from draftscope.demo.server.limits import MAX_LIGHT_REQUESTS, SESSIONS, UPLOAD_B
 from draftscope.demo.server.middleware import RequestFilter, UploadQuota
 from draftscope.demo.server.run_queue import run_queue
 from draftscope.demo.server.sessions import TRACE_ADDRESS, Visitors, trace_file
-from draftscope.demo.server.startup import ServerError, private_folder, read_port
+from draftscope.demo.server.startup import ServerError, private_folder, read_port, remove_folder
 from draftscope.engines.models.catalog import registered_folders
 from draftscope.engines.models.errors import ModelError
 from draftscope.engines.paths import ASSETS
@@ -156,8 +155,9 @@ def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, missin
     start(blocks, [visitors.root, recorded], missing)
     blocks.block_thread()
     fonts = offer_fonts() if offer_fonts.cache_info().currsize else None  # only if a figure was drawn
-    for folder in filter(None, (visitors.root, private_folder(), fonts)):
-        shutil.rmtree(folder, ignore_errors=True)
+    visitors.close()
+    for folder in filter(None, (private_folder(), fonts)):
+        remove_folder(folder)
     os._exit(0)  # a thread that is still decoding would abort the process when Python is taken down around it
 
 

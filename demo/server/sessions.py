@@ -11,17 +11,17 @@ import hashlib
 import hmac
 import re
 import secrets
-import shutil
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from draftscope.demo.server.limits import FILE_LIFETIME_SECONDS
-from draftscope.demo.server.startup import temporary_folder
+from draftscope.demo.server.startup import remove_folder, temporary_folder
 from draftscope.traces import read, write
 from draftscope.traces.schema import Trace
 
@@ -107,7 +107,7 @@ class Visitor:
         self.stop()  # a run that is still under way ends before its next forward pass
         for path in self.folder.iterdir():
             if path.name != _STOP:
-                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+                remove_folder(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 class Visitors:
@@ -117,17 +117,24 @@ class Visitors:
         self.root = temporary_folder()
         """The folder the server may hand files out from."""
         self._secret = secrets.token_bytes(32)
-        weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+        self._closed = False
+        weakref.finalize(self, remove_folder, self.root)
 
     def of(self, session: str | None) -> Visitor:
         """The visitor of a session."""
         folder = self.root / hmac.new(self._secret, (session or "").encode(), hashlib.sha256).hexdigest()[:32]
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=not self._closed, exist_ok=True)  # the system may have removed an old, empty root
         return Visitor(folder)
+
+    def close(self) -> None:
+        """Remove all folders. What still runs for a visitor finds its folder no more: FileNotFoundError."""
+        self._closed = True
+        remove_folder(self.root)
 
     def prune(self, kept_seconds: float = FILE_LIFETIME_SECONDS) -> None:
         """Remove folders that have not been written to for `kept_seconds`."""
         oldest = time.time() - kept_seconds
-        for folder in self.root.iterdir():
-            if folder.stat().st_mtime < oldest:
-                shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another request removes them at the same time
+            for folder in self.root.iterdir():
+                if folder.stat().st_mtime < oldest:
+                    remove_folder(folder)

@@ -5,6 +5,7 @@ This module must not import Gradio.
 
 import atexit
 import os
+import secrets
 import shutil
 import tempfile
 from functools import cache
@@ -45,10 +46,25 @@ def temporary_folder() -> Path:
         raise ServerError(message) from error
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove a folder that other threads may still write to; a folder that is not there is no error.
+
+    It is renamed before, so that nothing is added while it is emptied.
+    """
+    while folder.exists():
+        removed = folder.with_name(f"{folder.name}-{secrets.token_hex(4)}")
+        try:
+            folder.rename(removed)
+        except OSError:  # such as an open file on Windows
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        shutil.rmtree(removed, ignore_errors=True)
+
+
 @cache
 def private_folder() -> Path:
     """Return the folder of users' files, whose paths the browser sees; it is removed when the process ends."""
     folder = temporary_folder()
     os.environ["GRADIO_TEMP_DIR"] = str(folder)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(remove_folder, folder)
     return folder
