@@ -260,7 +260,7 @@ footer img { display: none !important; } /* says what the words beside it say */
   .packing > .form { display: grid; grid-template-columns: 1fr; }
 }
 @media (prefers-reduced-motion: reduce) {
-  .gradio-container * { transition: none !important; animation: none !important; }
+  * { transition: none !important; animation: none !important; }
 }
 """
 

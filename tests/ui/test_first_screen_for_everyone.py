@@ -120,6 +120,11 @@ def unfold(page: Page, tab: str) -> None:
         page.locator("#method-gsd > button").click()
 
 
+_MOVING = """[...document.querySelectorAll('.gradio-container *')]
+  .filter((element) => parseFloat(getComputedStyle(element).transitionDuration) > 0)
+  .map((element) => element.outerHTML.slice(0, 100))"""
+
+
 @pytest.mark.parametrize("tab", ["Watch", "Compare", "Choose", "Learn"])
 def test_a_tab_breaks_no_rule_wide_or_narrow_light_or_dark(page: Page, tab: str) -> None:
     page.get_by_role("tab", name=tab, exact=True).click()
@@ -131,6 +136,7 @@ def test_a_tab_breaks_no_rule_wide_or_narrow_light_or_dark(page: Page, tab: str)
         page.emulate_media(color_scheme=scheme)
         expect(page.locator("body.dark")).to_have_count(int(scheme == "dark"))
         quiet(page)
+        assert page.evaluate(_MOVING) == []  # nor is a colour read that is on its way to another
         broken = page.evaluate("rules => axe.run(rules).then(({ violations }) => violations)", _ALONE | rules)
         found += [(width, scheme, one["id"], node["html"][:200]) for one in broken for node in one["nodes"]]
         assert page.evaluate("document.documentElement.scrollWidth") <= width
