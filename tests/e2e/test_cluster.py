@@ -225,6 +225,7 @@ def test_a_cluster_that_cannot_run_it_is_told_before_anything_runs(
     assert "with: draftscope model download smollm2" in message and keys(rows) == []
 
 
+@pytest.mark.nightly
 def test_the_scripts_of_the_page_run_a_grid_on_jobs_and_pods(
     cluster: Cluster, grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

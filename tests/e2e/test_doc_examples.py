@@ -93,6 +93,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+@pytest.mark.nightly
 def test_jupyter_runs_a_notebook_and_its_cells_print_what_is_stored(path: Path, kernel: KernelManager) -> None:
     """Pictures are not drawn, and engines are certified by fewer tokens, so that their verdict is another."""
     assert path.stat().st_size <= MAX_FILE_BYTES

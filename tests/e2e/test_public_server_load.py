@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from draftscope.demo.server.sessions import url
 from draftscope.engines.methods import METHODS
@@ -40,6 +41,7 @@ def until(true: Any) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.nightly
 def test_a_full_line_refuses_runs_alone_and_those_who_hang_up_make_room(small: str) -> None:
     quick = ["ar", "", 0, "toy-raster"]
     slow = ["cspd", "", 0, "toy-field", {"gamma": 64, "steps": 250}]

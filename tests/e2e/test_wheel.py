@@ -50,6 +50,7 @@ def test_what_reads_and_draws_imports_only_what_is_installed_with_it() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_wheel_from_a_source_archive_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     source = tmp_path / "source"

@@ -71,6 +71,7 @@ def look(address: str, done: threading.Event) -> dict[str, list[float]]:
 @pytest.mark.slow
 @pytest.mark.timeout(3600 if FULL else 300)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # of gradio's client
+@pytest.mark.nightly
 def test_nothing_is_lost_in_a_crowd(request: pytest.FixtureRequest) -> None:
     resident, answers, light = list[float](), set[tuple[Any, ...]](), list[dict[str, list[float]]]()
     with served() if FULL else nullcontext((request.getfixturevalue("server"), 0, None)) as (address, _, process):

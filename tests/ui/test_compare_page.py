@@ -43,6 +43,7 @@ CUT = """() => [...document.querySelectorAll(
 """Parts that are wider than their boxes, and would be cut."""
 
 
+@pytest.mark.nightly
 def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: Page, tmp_path: Path) -> None:
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 2")  # before anything was ticked
@@ -208,14 +209,16 @@ def test_runs_are_sorted_filtered_kept_as_a_project_and_carried_as_a_file(page: 
     accessible(page, 1280, 390)
 
 
-def test_a_computed_clock_gives_the_table_columns_comes_back_by_its_address_and_is_that_of_moving_pictures(
-    page: Page, server: str, tmp_path: Path
-) -> None:
+@pytest.mark.nightly
+def test_a_moving_picture_runs_by_the_clock_of_the_page(page: Page, tmp_path: Path) -> None:
     page.evaluate("draftscopePlayers.viewer.useClock('computed')")
     page.locator("#watch-moving-gif").click()
     downloaded(page, page.locator("#watch-moving-file a[download$='.gif']"), tmp_path / "race.gif")
     with Image.open(tmp_path / "race.gif") as image:
         assert image.n_frames < 150  # a frame a pass would be 257
+
+
+def test_a_computed_clock_gives_the_table_columns_and_comes_back_by_its_address(page: Page, server: str) -> None:
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 2")
     expect(page.locator("#tray-costs")).not_to_contain_text("computed")

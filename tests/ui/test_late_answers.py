@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 from support.browser import SNAPSHOT, answered_late, choose, visit
 
@@ -16,6 +17,7 @@ def served(page: Page, method: str) -> None:
     page.locator("#trace > button").click()
 
 
+@pytest.mark.nightly
 def test_the_newest_choice_wins_and_what_was_typed_stays(browser: Browser, shipped_server: str) -> None:
     with visit(browser, shipped_server) as page:
         page.wait_for_function("globalThis.draftscopeOpened")

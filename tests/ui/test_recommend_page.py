@@ -361,6 +361,7 @@ def test_a_device_is_chosen_by_its_curve(browser: Browser, server: str) -> None:
         page.wait_for_function("/plan.device=RTX(_|[+]|%20)3090/.test(location.hash)")
 
 
+@pytest.mark.nightly
 def test_an_answer_that_is_late_takes_no_newer_choice_back(browser: Browser, server: str) -> None:
     with visit(browser, f"{server}/#tab=choose") as page:
         curves, subtitle = page.locator("#calculator-devices"), page.locator("#calculator-plot .gtitle-subtitle")

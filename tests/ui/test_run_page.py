@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
@@ -159,6 +160,7 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
     expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> None:
     page.get_by_role("tab", name="Learn").click()
     page.get_by_role("tab", name="Bias of published variants").click()  # it begins by itself
@@ -184,6 +186,7 @@ def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> 
     accessible(page, 1280, 390)
 
 
+@pytest.mark.nightly
 def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_path: Path) -> None:
     page.get_by_role("tab", name="Choose").click()
     page.locator("#results > button").click()

@@ -434,7 +434,14 @@ def test_a_clip_plays_as_far_as_it_is_decided(page: Page) -> None:
     assert len(frames) == 6
 
 
-@pytest.mark.parametrize("size", [(1280, 720), (1440, 900), (390, 844)], ids=["1280", "1440", "390"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param((1280, 720), id="1280"),
+        pytest.param((1440, 900), id="1440", marks=pytest.mark.nightly),
+        pytest.param((390, 844), id="390"),
+    ],
+)
 @pytest.mark.parametrize(
     "names", [("ar-picture-same", "scd-picture-same"), ("video-ar", "video-scd")], ids=["picture", "clip"]
 )
@@ -571,7 +578,14 @@ def test_nothing_written_on_the_stage_overlaps(page: Page, names: str) -> None:
             assert a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] or b[1] >= a[3], (width, one, other, a, b)
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (390, 844)], ids=["1440", "1280", "390"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param((1440, 900), id="1440", marks=pytest.mark.nightly),
+        pytest.param((1280, 720), id="1280"),
+        pytest.param((390, 844), id="390"),
+    ],
+)
 def test_no_third_of_the_stage_of_pictures_is_empty(page: Page, size: tuple[int, int]) -> None:
     opened(page, recorded("ar-picture-same"), recorded("scd-picture-same"))
     page.set_viewport_size({"width": size[0], "height": size[1]})

@@ -72,7 +72,7 @@ def runs() -> list[tuple[list[Trace], int]]:
     ]
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), [pytest.param("light", 1280, marks=pytest.mark.nightly), ("dark", 390)])
 def test_pages_are_accessible_and_fit(browser: Browser, scheme: str, width: int) -> None:
     with visit(browser, viewport={"width": width, "height": 844}, color_scheme=scheme) as page:
         for traces, moment in runs():

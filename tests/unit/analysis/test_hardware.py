@@ -190,6 +190,7 @@ def test_what_is_timed_judges_drafts_of_another_model_and_attends_to_long_contex
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_calibrated_device_is_written_and_computes_the_runs_of_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -303,6 +303,7 @@ def test_a_sheet_has_two_rows_a_clip_and_frames_what_was_given() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Path) -> None:
     file = tmp_path / "gpu.json"
     assert gpu.main(["--tiny", "--passes", "2", "--device", "cpu", "--json", str(file)]) == 0

@@ -15,9 +15,10 @@ from draftscope.visualizers.figure import FigureError
 RECORDED = {path.name.removesuffix(".json.gz"): path for path in (ROOT / "assets" / "traces").glob("*.json.gz")}
 REPEATS = (
     *("-juice", "-lighthouse", "capital-", "tally-", "scd-picture-", "video-gumbel", "video-sjd"),
-    *("cspd-field-", "cspd-patch-"),
+    *("cspd-field-", "cspd-patch-", "picture-same", "-lookup", "-spiffy", "-lopa", "-style", "-localleap", "-editing"),
+    *("-routed", "-exact", "-one"),
 )
-"""Parts of the names of recordings whose method and kind of output another recording has, too."""
+"""Parts of the names of recordings whose kinds of passes and of output another recording has, too."""
 TIMED = {"latency", "throughput"}
 """Figures that show nothing but times."""
 

@@ -77,8 +77,8 @@ def test_what_the_machine_lacks_is_one_line(
 @pytest.mark.parametrize(
     "command",
     [
-        "draftscope trace show assets/traces/speculative-juice.json.gz",
-        "draftscope view assets/traces/speculative-juice.json.gz -o -",
+        pytest.param("draftscope trace show assets/traces/speculative-juice.json.gz", marks=pytest.mark.nightly),
+        pytest.param("draftscope view assets/traces/speculative-juice.json.gz -o -", marks=pytest.mark.nightly),
         "draftscope run ar --model toy-raster -o -",
         "draftscope --help",
     ],

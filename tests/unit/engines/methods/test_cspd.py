@@ -69,8 +69,8 @@ SAMPLES = 400
     "values",
     [
         {"coupled_steps": 2},
-        {"coupled_steps": 0, "same_noise_paths": False},
-        {"coupled_steps": 1, "prefill_share": 0.25, "gamma": 8},
+        pytest.param({"coupled_steps": 0, "same_noise_paths": False}, marks=pytest.mark.nightly),
+        pytest.param({"coupled_steps": 1, "prefill_share": 0.25, "gamma": 8}, marks=pytest.mark.nightly),
         pytest.param({"method": "cspd-block", "prefill_share": 0.25, "gamma": 8}, marks=pytest.mark.nightly),
         {"method": "cspd-block", "verdict": "maximal"},
     ],

@@ -191,7 +191,7 @@ def test_self_speculation_writes_the_greedy_text_in_fewer_passes() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("verifier", "block"), [pytest.param("eq1", "1", marks=pytest.mark.nightly), ("eq1", "2"), ("exact", "2")]
+    ("verifier", "block"), [*(pytest.param("eq1", size, marks=pytest.mark.nightly) for size in "12"), ("exact", "2")]
 )
 def test_simsd_from_left_to_right_draws_the_base_models_distribution(verifier: str, block: str) -> None:
     """In blocks of two the first token comes first, and real tokens attend to no mask: no draft reaches its verdict."""

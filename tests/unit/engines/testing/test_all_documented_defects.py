@@ -28,6 +28,7 @@ def test_the_example_fails_as_the_sentence_states(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_example_as_it_is_holds(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     load_edited(EXAMPLE, "", "", monkeypatch)
     assert main(["check", "prompt_lookup:METHOD"]) == 0

@@ -125,7 +125,7 @@ MUTANTS = [
            "log_w = log_weights(p[:, [*range(1, block.W), 0]], q, states)", module=WHOLE_PATHS, long=True),
     Mutant("the first draft is not verified", "cspd-block", "r = verdict.rejection[None]",
            "verdict = replace(verdict, accepted=verdict.accepted.index_fill(0, torch.tensor([0]), True)); "
-           "r = verdict.rejection[None]", module=WHOLE_PATHS),
+           "r = verdict.rejection[None]", module=WHOLE_PATHS, long=True),
     Mutant("a rejected path is sampled from the target", "cspd-block", "accepted = uniform < -torch",
            "accepted = uniform > -1 - torch", module=COUPLED, settings={"verdict": "maximal"}, long=True),
     Mutant("the last accepted draft is dropped before a bonus", "cspd-block",

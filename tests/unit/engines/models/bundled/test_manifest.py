@@ -123,6 +123,7 @@ SHARED = {"image-tokenizer.safetensors"}
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_pictures_show_what_the_prompt_says() -> None:
     model, prompts = image.load(), [str(prompt) for prompt in PROMPTS]
     opens = dict(MODELS["studio-image"].form_defaults)

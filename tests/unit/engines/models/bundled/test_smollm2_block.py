@@ -33,8 +33,8 @@ def decode(method: str, model: Any, prompts: list[str], **values: Any) -> list[t
 @needs_smollm2
 @pytest.mark.slow
 def test_greedy_texts_are_those_of_smollm2() -> None:
-    """Over 5 prompts; at most one differs, as packed products of other widths round ties differently."""
-    base, model, length, prompts = load_model("smollm2"), load_model("smollm2-block"), 6, PROMPTS[::4]
+    """Over 3 prompts; at most one differs, as packed products of other widths round ties differently."""
+    base, model, length, prompts = load_model("smollm2"), load_model("smollm2-block"), 6, PROMPTS[::8]
     wanted = decode("ar", base, prompts, length=length, top_k=1)
     for method, values in (
         ("s2d2", {"block": "1"}),
@@ -48,6 +48,7 @@ def test_greedy_texts_are_those_of_smollm2() -> None:
 
 @needs_smollm2
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_sampled_texts_follow_the_distribution_of_smollm2() -> None:
     """The first two tokens of 300 texts, the second of which is drafted at a mask."""
     loaded: Any = load_model("smollm2-block")
