@@ -328,6 +328,7 @@ def test_a_run_is_repeated_with_seeds_and_stopped(page: Page) -> None:
     accessible(page)
 
 
+@pytest.mark.nightly
 def test_sums_of_an_engine_are_opened_and_drawn(page: Page, tmp_path: Path) -> None:
     names = ("drafts", "draft_tokens", "accepted_tokens", 'accepted_tokens_per_pos_total{position="0"}')
     counters = "\n".join(f"vllm:spec_decode_num_{name} 40" for name in names)
@@ -378,6 +379,7 @@ def test_a_certificate_of_an_engine_is_opened_and_drawn(page: Page, tmp_path: Pa
     expect(plot).to_be_visible()
 
 
+@pytest.mark.nightly
 def test_greedy_texts_of_two_engines_are_opened_side_by_side(page: Page, tmp_path: Path) -> None:
     top = {"x": -0.1, "<b>": -2.1}
     a = [{"prompt": "<i>p", "tokens": ["x"] * 120 + ["<b>"], "top": [top] * 120 + [{"<b>": -0.2, "y": -1.7}]}]
@@ -402,7 +404,9 @@ def test_greedy_texts_of_two_engines_are_opened_side_by_side(page: Page, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (390, 844)], ids=str)
+@pytest.mark.parametrize(
+    "size", [pytest.param((1440, 900), marks=pytest.mark.nightly), (1280, 720), (390, 844)], ids=str
+)
 def test_six_runs_share_the_screen_and_no_name_or_number_is_cut(
     browser: Browser, shipped_server: str, size: tuple[int, int], tmp_path: Path
 ) -> None:

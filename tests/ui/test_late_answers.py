@@ -73,6 +73,7 @@ def test_the_newest_choice_wins_and_what_was_typed_stays(browser: Browser, shipp
         expect(method).not_to_have_value(METHODS["s2d2"].title)
 
 
+@pytest.mark.nightly
 def test_examples_and_presets_need_no_answer(browser: Browser, shipped_server: str) -> None:
     with visit(browser, shipped_server) as page:
         page.wait_for_function("globalThis.draftscopeOpened")

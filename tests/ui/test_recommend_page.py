@@ -394,6 +394,7 @@ def test_an_answer_that_is_late_takes_no_newer_choice_back(browser: Browser, ser
         expect(subtitle).to_contain_text("context 4096")
 
 
+@pytest.mark.nightly
 def test_measurements_are_of_the_kind_pressed_last(browser: Browser, server: str) -> None:
     with visit(browser, f"{server}/#tab=choose") as page:
         kinds, answers, routes = page.locator("#choose-kind"), page.locator("#choose-answer p"), list[Route]()
@@ -430,6 +431,7 @@ def test_verdict_and_break_even_stand_in_the_first_screen(browser: Browser, serv
             assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.nightly
 def test_a_source_fills_the_form_until_a_hand_changes_it(browser: Browser, server: str) -> None:
     with visit(browser, f"{server}/#tab=choose", console=True) as page:
         answer, source = page.locator("#calculator-answer"), page.get_by_label("Acceptance", exact=True)

@@ -53,6 +53,7 @@ def test_two_runs_play_by_themselves_and_fit_a_screen_that_is_turned(page: Page)
 
 
 @pytest.mark.parametrize("page", [{"alone": True}], indirect=True)
+@pytest.mark.nightly
 def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
     page.clock.install()  # seconds pass as fast as the page can draw them
     page.clock.pause_at(page.evaluate("Date.now()") + 60_000)
@@ -246,6 +247,7 @@ EMPTIED = """(facts) => eval(gradio_config.dependencies.map(({ js }) => js)
 """Changes below the stage at the end of a run."""
 
 
+@pytest.mark.nightly
 def test_figures_below_the_stage_do_not_jump_during_a_run(page: Page) -> None:
     expect(page.locator("#outcome .facts")).to_be_visible()
     expect(page.locator("#again button").first).to_be_visible()

@@ -115,6 +115,7 @@ def test_a_bad_prompt_is_answered_and_loses_nothing_and_the_keyboard_reaches_the
     assert re.search("solid", page.evaluate("getComputedStyle(document.activeElement).outlineStyle"))
 
 
+@pytest.mark.nightly
 def test_the_figures_speak_of_the_recording_at_hand(page: Page, tmp_path: Path) -> None:
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.get_by_role("tab", name="Figures").click()
@@ -133,6 +134,7 @@ def test_the_figures_speak_of_the_recording_at_hand(page: Page, tmp_path: Path) 
     assert (tmp_path / "race.pdf").read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.nightly
 def test_the_runs_at_hand_can_be_taken_away_in_motion(page: Page, library: Path, tmp_path: Path) -> None:
     page.locator("#trace > button").click()
     page.locator("#upload input[type=file]").set_input_files(library / "scd.json.gz")  # alone has a third of the frames

@@ -87,6 +87,7 @@ def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> No
     expect(reasons).to_contain_text("passes of the drafter for every target pass")
 
 
+@pytest.mark.nightly
 def test_an_engineer_gets_a_verdict_for_a_model_of_theirs_in_three_clicks(walk: Walk) -> None:
     page, answer = walk.page, walk.page.locator("#calculator-answer h1")
     walk.click(page.get_by_role("tab", name="Choose"))
@@ -109,6 +110,7 @@ def test_an_engineer_gets_a_verdict_for_a_model_of_theirs_in_three_clicks(walk: 
     expect(page.locator("#acceptance-notice [role=alert]")).to_contain_text("file: is of no known form; give a result")
 
 
+@pytest.mark.nightly
 def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:
     page = walk.page
     walk.click(page.get_by_role("button", name="Take the tour"))

@@ -252,6 +252,7 @@ def test_a_trace_without_query_tokens_has_no_computed_clock_and_says_so(page: Pa
     expect(problem).to_contain_text("A pass of this trace does not report its query tokens")
 
 
+@pytest.mark.nightly
 def test_the_player_computes_a_clip_of_7680_tokens_at_once(page: Page) -> None:
     show(page, ordinary(80, 96))
     page.evaluate("player.useClock('computed')")

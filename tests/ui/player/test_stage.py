@@ -35,7 +35,9 @@ RACES = (
 text_and_picture = pytest.mark.parametrize(
     "names", [("ar-smollm2", "speculative-smollm2"), ("ar-picture", "scd-picture")], ids=["text", "picture"]
 )
-wide_and_phone = pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
+wide_and_phone = pytest.mark.parametrize(
+    "wide", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["wide", "phone"]
+)
 DRAWN = """() => {
   const { words, verdict, caption, ended } = player.stage.drawnFrame;
   const columns = verdict?.verdict.columns.map(({ text, p, q, share }) => [text, p, q, share]);

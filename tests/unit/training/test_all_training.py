@@ -295,6 +295,7 @@ def test_prompts_differ_and_those_held_out_have_words_of_their_own() -> None:
     )
 
 
+@pytest.mark.nightly
 def test_it_learns_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smollm2_eagle, "FOLDER", tmp_path)
     monkeypatch.setattr(smollm2_eagle, "LIKELIEST", 16)

@@ -193,6 +193,7 @@ def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(parts:
 
 @pytest.mark.skipif(not is_available("smollm2"), reason="draftscope model download smollm2 fetches it")
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_trace_asks_again_for_the_chat_options_that_it_had() -> None:
     chat_options = {"system": "Be brief.", "template": {"enable_thinking": False}}
     config = make_config(METHODS["ar"].config, {"length": 8})

@@ -302,6 +302,7 @@ class TestCommandLine:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_sweep_goes_on_without_loss_or_repeats(tmp_path: Path) -> None:
     """Two processes, the studio language model, and a kill that nothing can catch."""
     file, target = tmp_path / "grid.json", tmp_path / "rows.jsonl"

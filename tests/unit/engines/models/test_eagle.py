@@ -150,6 +150,7 @@ def laws(one: Job, vocabulary: int) -> Callable[[tuple[int, ...]], Tensor]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not is_available("smollm2"), reason="draftscope model download smollm2 fetches it")
+@pytest.mark.nightly
 def test_texts_of_smollm2_follow_its_distribution_with_the_drafter_that_ships() -> None:
     """The first two tokens of all branches, with two choices each; p is the plain network's, up to rounding."""
     values = {"drafter": "eagle", "gamma": 2, "top_k": 2, "temperature": 2.0}

@@ -116,7 +116,7 @@ MUTANTS = [
     Mutant("reveals by the distributions before the drafts", "psd", "revealed = chosen | to_device(",
            "token = probs[0].argmax(-1); revealed = chosen | to_device(", settings=LEAP),
     Mutant("a rejected path is sampled from the target", "cspd-block", "left, shape = n - 1 - left_at.step,",
-           "left, shape = torch.full_like(left_at.step, n - 1),", module=WHOLE_PATHS),
+           "left, shape = torch.full_like(left_at.step, n - 1),", module=WHOLE_PATHS, long=True),
     Mutant("every path is accepted", "cspd-block", "accept(log_w[-1], rng", "accept(log_w[-1] + 99, rng",
            module=WHOLE_PATHS),
     Mutant("ten per cent too many are accepted", "cspd-block", "accept(log_w[-1], rng",
