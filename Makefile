@@ -2,7 +2,7 @@
 # make smollm2  fetch the published language model that tests and recordings use, once, into the cache
 # make test     ruff, mypy, types of the player's JavaScript, import contracts, and the tests that take less than half a second each
 # make ci       every check CI runs: the same, and the tests that take longer
-# make nightly  the tests that repeat others with every family of models, preset and further models, and those that time a page
+# make nightly  further cases of what CI tests, what takes long and seldom fails, and what times a page
 # make format   rewrite the code the way `make test` wants it
 # make bench    measure speed and quality anew, briefly, into build/bench; wants a quiet machine
 # make measured the same at full size, for hours, into docs/measured.md and README's table
