@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
-from support.browser import AXE, quiet, visit
+from support.browser import AXE, quiet, still, visit
 
 PLAYER = "(globalThis.draftscopeFirst?.player ?? globalThis.draftscopePlayers?.viewer)"
 FOCUSED = """() => {
@@ -57,6 +57,18 @@ def test_the_first_race_plays_before_the_app_has_started_which_takes_it_over(
         assert page.evaluate(plain) == []  # plain objects would slow the start
         quiet(page)
         assert page.evaluate(f"{PLAYER}.now") == now  # neither begun again nor moved on
+
+
+def test_a_page_at_rest_draws_nothing(browser: Browser, shipped_server: str) -> None:
+    with visit(browser) as page:
+        page.add_init_script("""{
+          const request = requestAnimationFrame;
+          globalThis.frames = 0;
+          globalThis.requestAnimationFrame = (draw) => (globalThis.frames++, request(draw));
+        }""")
+        page.goto(shipped_server, wait_until="load")
+        page.wait_for_function("globalThis.draftscopeOpened", polling=100)
+        assert still(page, "globalThis.frames") > 0
 
 
 def test_the_keyboard_alone_leads_through_the_page_and_the_gallery_is_one_stop(page: Page) -> None:
