@@ -4,6 +4,7 @@ import json
 import logging
 import shutil
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import gradio as gr
@@ -19,6 +20,28 @@ from draftscope.demo.server.sessions import Visitors
 from draftscope.demo.server.startup import ServerError, read_port
 from draftscope.engines.methods import METHODS
 from draftscope.engines.runtime.run_request import RunRequest
+
+
+class Lines(logging.Handler):
+    """The lines that the app logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines = list[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    logger, handler = logging.getLogger("draftscope"), Lines()
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    yield handler.lines
+    logger.removeHandler(handler)
+    logger.setLevel(level)
 
 
 def log_lines(folder: Path, missing: tuple[str, ...] = ()) -> tuple[int, list[str]]:
@@ -50,7 +73,7 @@ def test_ready_is_what_has_all_that_visitors_ask_for(tmp_path: Path, monkeypatch
 
 @pytest.mark.slow
 def test_a_broken_recording_is_left_out_and_the_gallery_says_so(
-    library: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    library: Path, tmp_path: Path, logged: list[str]
 ) -> None:
     shutil.copytree(library, tmp_path / "some")
     broken = tmp_path / "some" / "psd.json.gz"
@@ -58,7 +81,8 @@ def test_a_broken_recording_is_left_out_and_the_gallery_says_so(
     (tmp_path / "some" / "gallery.json").write_text(json.dumps([{"file": "lost.json.gz"}, 3, {"file": 4}]))
     recorded = recordings(tmp_path / "some")
     assert [path.name for path in recorded[0].paths] == ["ar.json.gz", "scd.json.gz"]
-    assert "psd.json.gz: is left out of the gallery: psd.json.gz: cannot be unpacked as gzip" in caplog.text
+    (left_out,) = logged
+    assert "psd.json.gz: is left out of the gallery: psd.json.gz: cannot be unpacked as gzip" in left_out
     missing = invalid_recordings(recorded, tmp_path / "some")
     assert missing == ["lost.json.gz", "psd.json.gz"]
     assert notice_of(recorded, missing) == ["lost.json.gz, psd.json.gz: missing or damaged."]
@@ -108,36 +132,30 @@ def test_nothing_is_polled_a_thousand_times_a_second(monkeypatch: pytest.MonkeyP
 HOSTILE = "a\r\n2026-01-01 INFO started\x1b[2J\u202e\u2028${x}" + "y" * 5000
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "draftscope"]
-
-
-def test_an_event_is_one_line_of_plain_ascii(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "draftscope")
+def test_an_event_is_one_line_of_plain_ascii(logged: list[str]) -> None:
     log.log_rejected("page", ValueError(HOSTILE))
     try:
         raise RuntimeError(HOSTILE)
     except RuntimeError as error:
         log.log_failure("page", error)
-    for line in lines(caplog):
+    for line in logged:
         assert line.isascii() and line.isprintable() and len(line) < 1000, line
-    refused, failed = lines(caplog)
+    refused, failed = logged
     assert json.loads(refused.partition("why=")[2]) == HOSTILE[:299] + "…"
     assert 'error="RuntimeError"' in failed and "test_server_start.py:" in failed
 
 
-def test_a_run_is_written_when_it_begins_and_ends_without_its_prompt(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "draftscope")
+def test_a_run_is_written_when_it_begins_and_ends_without_its_prompt(logged: list[str]) -> None:
     request = RunRequest("ar", "toy-raster", "", METHODS["ar"].config(), 7)
     list(decoded([request], lambda: False, "page"))
     running = decoded([request], lambda: False, "page")
     next(running), next(running)
     running.close()
     about = 'kind="page" method="ar" model="toy-raster" seed=7'
-    begun, done, _, left = lines(caplog)
+    begun, done, _, left = logged
     assert begun == f"run.begun {about}"
     assert done.startswith(f"run.ended {about} seconds=") and done.endswith(' passes=256 ended="done"')
     assert left.endswith(' passes=1 ended="left"')
     with pytest.raises(ValueError, match="draws without a prompt"):
         list(decoded([RunRequest("ar", "toy-raster", HOSTILE, METHODS["ar"].config())], lambda: False, "page"))
-    assert lines(caplog)[-1].endswith('passes=0 ended="ValueError"') and "y" * 99 not in caplog.text
+    assert logged[-1].endswith('passes=0 ended="ValueError"') and "y" * 99 not in "".join(logged)

@@ -13,7 +13,7 @@ from importlib.machinery import SourceFileLoader
 from types import FunctionType, ModuleType
 from typing import Any
 
-CALLS = 4
+CALLS = 2
 """Number of checked calls of one function, in one test."""
 
 _called: "list[Checked]" = []
